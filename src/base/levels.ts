@@ -127,6 +127,7 @@ const SPOKEN_FORMATS = {
   "snapshot frame": { 2: 4 },
   "call frame": { 1: 4 },
   "node report": { 1: 4, 2: 5 },
+  "backup frame": { 1: 5 },
 } as const satisfies Readonly<Record<string, SinceByVersion>>;
 
 /** Operations of clients and administrators: since which level they are carried out. */

@@ -114,6 +114,34 @@ export const PITR_LOG_MAX_BYTES = 4096 * MIB;
 export const PITR_DISK_SHARE = 0.1;
 /** What is read at a time of a log that goes into a backup (bytes). */
 export const LOG_SLICE_BYTES = MIB;
+/** Partitions that one question about a backup names. */
+export const PARTITIONS_PER_BACKUP_ASK = 256;
+/** Partitions whose images or logs a keeper takes at a time. */
+export const BACKUP_PARTITIONS_AT_ONCE = 4;
+/** How large a piece of an image in a backup is, about (bytes), and how many are on their way. */
+export const BACKUP_PIECE_BYTES = 64 * KIB;
+export const BACKUP_WINDOW_PIECES = 8;
+/** What images of backups take of a node (bytes in a second). */
+export const BACKUP_BYTES_PER_SECOND = 64 * MIB;
+/** Rows that an image keeps as they were (bytes); beyond that it begins anew, so often at most. */
+export const BACKUP_IMAGE_HELD_MAX_BYTES = 32 * MIB;
+export const BACKUP_IMAGE_OVERRUNS_MAX = 5;
+/** A partition begins anew with another replica so often at most. */
+export const BACKUP_SHIPPERS_MAX = 3;
+/** Sessions in which a node ships. */
+export const BACKUP_SESSIONS_MAX = 2 * (PARTITIONS_MAX + 1);
+/** How long a backup waits for moving ranges, for meta, and for the marks (ms). */
+export const BACKUP_BARRIER_MS = 30_000;
+/** One question of a coordinated cut is waited for so long (ms). */
+export const CUT_ANSWER_MS = 1000;
+/** Rounds of a cut that may fail, and those that may find their stamp passed. */
+export const CUT_FAILED_ROUNDS_MAX = 3;
+export const CUT_PASSED_ROUNDS_MAX = 5;
+/** The stamp of a cut is so far ahead of all stamps and clocks at least (ms). */
+export const CUT_AHEAD_LEAST_MS = 50;
+/** A stamp of a cut so far ahead of the wall clock is told, and one beyond is refused (ms). */
+export const CUT_SKEW_TOLD_MS = 60_000;
+export const CUT_SKEW_MAX_MS = 24 * 3_600_000;
 /** Tokens that one leadership may grant per ephemeral lock. */
 export const EPHEMERAL_TOKENS_PER_TERM = 1n << 36n;
 /** Marks of backups that a group remembers. */

@@ -12,7 +12,7 @@ import type { PeerStanding } from "../ports.js";
 import type { Group } from "./group/group.js";
 import { groupHealth } from "./group/group-facts.js";
 import { type HealthInput, healthFacts, readyChecks } from "./health.js";
-import type { BackupTaking } from "./backups/backup-taking.js";
+import type { BackupCatalogue, BackupTaking } from "./backups/backup-taking.js";
 import type { GroupRegistry } from "./cluster/group-registry.js";
 import type { FinalizeDone } from "./cluster/finalizing.js";
 import type { LeaveDone } from "./cluster/leaving.js";
@@ -152,9 +152,9 @@ export class Node {
     return this.parts.peers.isUp(node);
   }
 
-  /** Takes backups into the directory that is configured; null without one. */
-  get backups(): BackupTaking | null {
-    return this.parts.backups;
+  /** Takes backups into a catalogue. What other nodes ask for theirs is answered without it. */
+  backupTaking(catalogue: BackupCatalogue): BackupTaking {
+    return this.parts.backups.taking(catalogue);
   }
 
   /** The other nodes: who is linked, calls to them. */
@@ -252,6 +252,7 @@ export class Node {
       leaderTransfers: this.parts.transferTally.all(),
       snapshotBytes: snapshots.bytesMoved(),
       ranges: this.parts.ranges.facts(),
+      backups: this.parts.backups.facts(),
       plannedRates: snapshots.plannedRates(),
       diskStallTransfers: diskStalls.count,
       peers: links.facts(),
@@ -297,6 +298,7 @@ export class Node {
   stop(deadlineMs: number, done: () => void): void {
     this.parts.changes.stop();
     this.parts.ranges.stop();
+    this.parts.backups.stop();
     this.parts.stopping.begin(deadlineMs, done);
   }
 

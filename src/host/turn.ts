@@ -13,6 +13,7 @@ import type { ApplySlice } from "./group/applier.js";
 import type { GroupOwner } from "./group/group-owner.js";
 import type { Replica } from "./group/replica.js";
 import type { LogOutbox } from "./group/effects.js";
+import type { Backups } from "./keeping/backups.js";
 import type { Ranges } from "./ranges/ranges.js";
 import type { Failover } from "./leaders/failover.js";
 import type { Flusher } from "./storage/flusher.js";
@@ -42,6 +43,7 @@ export interface TurnParts {
   readonly links: PeerAdmission;
   readonly clocks: NodeClocks;
   readonly ranges: Pick<Ranges, "turn" | "wakeAtMs">;
+  readonly backups: Pick<Backups, "turn" | "wakeAtMs">;
   readonly activeGroups: ActiveGroups;
 }
 
@@ -81,7 +83,7 @@ export class Turn implements GroupOwner {
   /** One turn of the whole node. */
   run(nowMs: number): void {
     const { stopping, ticker, failover, links, peers, outbox } = this.parts();
-    const { flusher, completions, scheduler, log, ranges } = this.parts();
+    const { flusher, completions, scheduler, log, ranges, backups } = this.parts();
     if (!stopping.isClosing) {
       if (nowMs >= this.dueMs) this.expire(nowMs);
       if (nowMs >= ticker.nextTickMs) {
@@ -93,6 +95,7 @@ export class Turn implements GroupOwner {
       this.runAwake(nowMs);
       this.parts().clocks.check(nowMs);
       ranges.turn(nowMs);
+      backups.turn(nowMs);
       links.refresh();
       peers.flush();
       outbox.submit(log);
@@ -110,6 +113,7 @@ export class Turn implements GroupOwner {
     scheduler.wakeAt(Math.min(this.dueMs, stopping.wakeAtMs));
     scheduler.wakeAt(Math.min(ticker.nextTickMs, flusher.nextCheckMs));
     scheduler.wakeAt(Math.min(failover.wakeAtMs, this.parts().clocks.wakeAtMs, ranges.wakeAtMs));
+    scheduler.wakeAt(backups.wakeAtMs);
   }
 
   private expire(nowMs: number): void {

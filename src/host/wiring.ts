@@ -13,7 +13,7 @@ import type { LogFields, PeerBoot } from "../ports.js";
 import type { StartRefusal } from "./storage/recovery.js";
 import { Completions } from "./requests/completions.js";
 import { AppendBudget } from "./replication/append-budget.js";
-import type { BackupTaking } from "./backups/backup-taking.js";
+import { Backups } from "./keeping/backups.js";
 import { Balancer, type ReportedLeads } from "./leaders/balancer.js";
 import { Budget } from "./requests/batcher.js";
 import type { ReplicaDeps } from "./group/replica.js";
@@ -69,7 +69,7 @@ export class NodeParts implements TurnParts {
   readonly heirs: Heirs;
   readonly levelMark: LevelMark;
   readonly reports: NodeReports;
-  readonly backups: BackupTaking | null = null;
+  readonly backups: Backups;
   private readonly turn: Turn;
 
   /** `setFatalFault`: readiness says so from then on. */
@@ -132,13 +132,14 @@ export class NodeParts implements TurnParts {
       if (!isStopping) {
         this.changes.tick(nowMs);
         this.ranges.tick(nowMs);
+        this.backups.tick(nowMs);
         balancer.check(nowMs);
         if (ownReport.hasNews()) this.reports.changed();
         this.reports.tick(nowMs);
       }
       this.activeGroups.clear();
       if (isStopping || this.snapshots.hasWork || this.registry.hasWork) return true;
-      return this.changes.hasWork || this.ranges.hasWork;
+      return this.changes.hasWork || this.ranges.hasWork || this.backups.hasWork;
     };
     const { registry, flusher, diskStalls } = this;
     this.ticker = new Ticker(
@@ -169,6 +170,7 @@ export class NodeParts implements TurnParts {
       wake: shared.wake,
       tickSoon: () => this.tickSoon(),
     });
+    this.backups = this.makeBackups();
     this.registry.connectMembers(this.changes.metaAccess);
     this.clocks = new NodeClocks({
       linked: () => this.peers.linked(),
@@ -179,7 +181,14 @@ export class NodeParts implements TurnParts {
     this.failover = this.makeFailover(shared);
     this.registry.setOwners([
       ...[turn, this.ticker, this.activeGroups, this.flusher, this.snapshots, this.failover],
-      ...[transfers, this.diskStalls, this.heirs, this.changes.reconcile, this.ranges],
+      ...[
+        transfers,
+        this.diskStalls,
+        this.heirs,
+        this.changes.reconcile,
+        this.ranges,
+        this.backups,
+      ],
     ]);
   }
 
@@ -296,6 +305,7 @@ export class NodeParts implements TurnParts {
       },
       bulk: (from, bytes) => {
         if (this.heirs.frame(from, bytes) || this.ranges.frame(from, bytes)) return;
+        if (this.backups.frame(from, bytes)) return;
         this.snapshots.frame(from, bytes);
       },
       metaProposal: (from, bytes) =>
@@ -303,9 +313,31 @@ export class NodeParts implements TurnParts {
         this.heirs.frame(from, bytes) ||
         this.reports.frame(from, bytes) ||
         this.ranges.frame(from, bytes) ||
+        this.backups.frame(from, bytes) ||
         this.changes.frame(from, bytes),
       joinAsked: (request, answer) => this.changes.joinAsked(request, answer),
       refusedAsRemoved: () => this.changes.refusedAsRemoved(),
+    });
+  }
+
+  private makeBackups(): Backups {
+    const { settings, ports, registry } = this;
+    const { nodeId, endpoint, storage } = settings;
+    return new Backups({
+      ...{ nodeId, endpoint, storage, logger: ports.logger, load: ports.load ?? null },
+      timer: ports.timer,
+      uint32: () => ports.entropy.uint32(),
+      nowMs: () => ports.clock.monotonicMs(),
+      wallMs: () => ports.clock.wallMs(),
+      metaReads: () => this.metaReads(),
+      find: (partition) => registry.find(partition)?.group ?? null,
+      reportedLeader: (partition) => this.reports.leaderOf(partition),
+      programOf: (node) => this.links.programOf(node),
+      clientEndpointOf: (node) => this.links.clientEndpointOf(node),
+      send: (to, lane, bytes) => ports.peers?.send(to, lane, bytes) ?? false,
+      proposeOnMeta: this.changes.metaAccess.proposeOnMeta,
+      wakeAt: (atMs) => this.scheduler.wakeAt(atMs),
+      tickSoon: () => this.tickSoon(),
     });
   }
 
@@ -402,6 +434,7 @@ export class NodeParts implements TurnParts {
         this.clocks.linkDown(node);
         this.changes.linkDown(node);
         this.ranges.linkDown(node);
+        this.backups.linkDown(node);
         for (const { replica } of this.registry.all) replica.core.reportUnreachable(node);
         failover.linkDown(node, this.ports.clock.monotonicMs());
         this.reports.changed();

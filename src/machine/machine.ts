@@ -34,7 +34,7 @@ import {
   encodeGroupRecord,
   type GroupRecord,
 } from "./commands/group-record.js";
-import { SnapshotSource } from "./snapshot/source.js";
+import { type RowSight, SnapshotSource } from "./snapshot/source.js";
 import { generationPrefix, groupRecordKey, textToByteKey } from "./store/keys.js";
 import { MetaReads } from "./meta/meta-reads.js";
 import type { FrozenGroup, Memtable } from "./store/memtable.js";
@@ -333,10 +333,10 @@ export class Machine {
   /**
    * Starts a snapshot of the state as it is now; entries may be applied while it is read in chunks.
    * The caller closes it. `maxHeldBytes`: bound on old rows kept for it; beyond it the snapshot
-   * fails ("overrun") and is to be started again.
+   * fails ("overrun") and is to be started again. `seen`: is shown the rows.
    */
-  openSnapshot(maxHeldBytes: number): SnapshotSource {
-    return new SnapshotSource(this.memtable, this.group, this.record(), maxHeldBytes);
+  openSnapshot(maxHeldBytes: number, seen: RowSight | null = null): SnapshotSource {
+    return new SnapshotSource(this.memtable, this.group, this.record(), maxHeldBytes, seen);
   }
 
   /**

@@ -365,7 +365,7 @@ export async function startServer(
   let addresses: ListenAddresses = { grpc: null, https: null, http: null };
   const clientEndpoint = (): string => clientEndpointOf(config, addresses);
   peers.self.clientEndpoint = clientEndpoint;
-  const backups = backupWorld(config, key, logger, metrics, audit);
+  const backups = backupWorld(config, node, key, logger, metrics, audit);
   const made = { logger, metrics, tally, backups };
   const serving = makeOperations(config, stack.value, clientEndpoint, made);
   operations = serving;

@@ -11,7 +11,9 @@ import { resolve } from "node:path";
 import { type Result, failure, ok } from "../base/result.js";
 import { RealArchive, signatures } from "../disk/archive.js";
 import type { BackupWitness, BackupWorld } from "../operations/api/backup-world.js";
-import type { LoggerPort } from "../ports.js";
+import type { BackupTaking } from "../host/backups/backup-taking.js";
+import type { Node } from "../host/node.js";
+import type { ArchivePort, LoggerPort, SignaturePort } from "../ports.js";
 import type { ServerConfig } from "./flags/config.js";
 import type { Metrics } from "./metrics/metrics.js";
 import type { AuditLog } from "./security/audit.js";
@@ -79,9 +81,23 @@ function restoring(
   return new RestoreProcess(settings, logger);
 }
 
+/** Who takes backups of the node's cluster into the directory; null: nobody. */
+function takingOf(
+  config: ServerConfig,
+  node: Node,
+  archive: ArchivePort | null,
+  signed: SignaturePort,
+): BackupTaking | null {
+  if (archive === null) return null;
+  const { backupClusterId: clusterId, storageRevision } = config;
+  const of = { clusterId, storageRevision };
+  return node.backupTaking({ archive, signatures: signed, ...of });
+}
+
 /** `key`: by `readKey`. */
 export function backupWorld(
   config: ServerConfig,
+  node: Node,
   key: Uint8Array | null,
   logger: LoggerPort,
   metrics: Metrics,
@@ -89,12 +105,14 @@ export function backupWorld(
 ): BackupWorld {
   const { backupDir, backupMaxChains, backupMaxAgeMs, backupMaxBytes } = config;
   if (backupDir !== null) makeDirectory(backupDir, logger);
+  const archive = backupDir === null ? null : new RealArchive(backupDir);
+  const signed = signatures(key);
   return {
-    archive: backupDir === null ? null : new RealArchive(backupDir),
-    signatures: signatures(key),
+    archive,
+    signatures: signed,
     retention: { maxChains: backupMaxChains, maxAgeMs: backupMaxAgeMs, maxBytes: backupMaxBytes },
     collectEveryMs: config.backupGcIntervalMs,
-    taking: null,
+    taking: takingOf(config, node, archive, signed),
     restoring: restoring(config, key, logger),
     witness: witness(metrics, audit),
   };

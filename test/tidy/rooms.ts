@@ -29,6 +29,7 @@ export const ROOMS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["group", "reports", "restoring"],
     ["sequences", "leaders", "cluster"],
     ["ranges", "backups"],
+    ["keeping"],
   ],
   operations: [
     ["api"],

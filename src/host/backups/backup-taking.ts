@@ -1,11 +1,12 @@
 /**
- * Taking a backup, as whoever asks a node for one sees it (`Node.backups`); types only.
+ * Taking a backup, as whoever asks a node for one sees it (`Node.backupTaking`); types only.
  *
  * Invariants: 1. `done` comes exactly once, in no turn of a call, also after `cancel`. 2. What ends
  * in a fault has published nothing, and its files are removed as far as the system lets. 3. How
  * many are taken at a time is for whoever asks to bound.
  */
 import type { Manifest } from "../../backup/manifest.js";
+import type { ArchivePort, SignaturePort } from "../../ports.js";
 
 export type BackupRequest =
   | { readonly kind: "full" | "coordinated" }
@@ -68,6 +69,15 @@ export interface TakenBackup {
 }
 
 export type BackupTaken = TakenBackup | TakingFault;
+
+/** Where backups go, and of what they say that they are. */
+export interface BackupCatalogue {
+  readonly archive: ArchivePort;
+  readonly signatures: SignaturePort;
+  /** As configured; the same on all nodes. */
+  readonly clusterId: string;
+  readonly storageRevision: string;
+}
 
 export interface BackupTaking {
   /** `progress` is told of changes, a few times a second at most. */

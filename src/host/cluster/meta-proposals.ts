@@ -10,6 +10,7 @@ import { placementGeneration } from "../../base/ids.js";
 import { PLACEMENT_ITEMS_MAX } from "../../base/limits.js";
 import type {
   Command,
+  HoldPlannerCommand,
   ItemOutcome,
   MetaStatus,
   PlacementCommand,
@@ -20,7 +21,12 @@ import type {
 import type { MemberCommand } from "../../machine/meta/meta-members.js";
 
 export type MetaProposal =
-  MemberCommand | PlacementCommand | RaiseLevelCommand | RangeMoveCommand | UnregisterRangeCommand;
+  | MemberCommand
+  | PlacementCommand
+  | RaiseLevelCommand
+  | RangeMoveCommand
+  | UnregisterRangeCommand
+  | HoldPlannerCommand;
 
 export interface MetaProposalRule {
   /** What is larger is refused, where it is sent and where it arrives. */
@@ -54,6 +60,7 @@ export const META_PROPOSALS: Readonly<Record<MetaProposal["kind"], MetaProposalR
   "change-replicas": { maxBytes: 2048, from: "member", repeats: "always" },
   "report-replicas": { maxBytes: REPLICAS_BYTES, from: "member", repeats: "always" },
   "place-partition": { maxBytes: REPLICAS_BYTES, from: "member", repeats: "always" },
+  "hold-planner": { maxBytes: RANGE_BYTES, from: "member", repeats: "once" },
   "unregister-range": { maxBytes: RANGE_BYTES, from: "nobody", repeats: "once" },
   "begin-move": { maxBytes: 3 * RANGE_BYTES, from: "nobody", repeats: "once" },
   "retry-move": { maxBytes: RANGE_BYTES, from: "member", repeats: "always" },

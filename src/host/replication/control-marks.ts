@@ -21,4 +21,6 @@ export const ControlMark = {
   rangeProposal: 0xe6,
   /** How many keys a range holds (ranges/range-sizes.ts). */
   rangeSize: 0xe7,
+  /** Backups that are being taken (backups/backup-messages.ts), on the lane "bulk" too. */
+  backup: 0xe8,
 } as const;

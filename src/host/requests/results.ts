@@ -11,6 +11,7 @@ import type { StrayReason } from "../replication/peer-lives.js";
 import type { PlannedBytes } from "../snapshots/snapshot-pace.js";
 import type { SnapshotBytes } from "../snapshots/snapshot-tally.js";
 import type { TransferFacts } from "../snapshots/snapshots.js";
+import type { BackupFacts } from "./backup-facts.js";
 import type { RangeFacts } from "./range-tally.js";
 import type { TransferCount } from "./transfer-tally.js";
 
@@ -198,6 +199,8 @@ export interface NodeFacts {
   readonly heldGroups: number;
   /** Times that the log was let go although another node wanted it. */
   readonly logCuts: number;
+  /** What taking backups came to. */
+  readonly backups: BackupFacts;
   /** What the log keeps for backups. */
   readonly backupLog: BackupLogFacts;
   /** Entries handed to the log and not durable, and appends refused because of too many. */

@@ -20,6 +20,8 @@ export interface SnapshotChunk {
   readonly last: boolean;
 }
 
+export type RowSight = (kind: number, value: Uint8Array) => void;
+
 export class SnapshotSource implements ChangeWatcher {
   /** Position and settings of the snapshot. */
   readonly record: GroupRecord;
@@ -35,7 +37,14 @@ export class SnapshotSource implements ChangeWatcher {
   private state: "reading" | "done" | "overrun" = "reading";
   private started = false;
 
-  constructor(memtable: Memtable, group: number, record: GroupRecord, maxHeldBytes: number) {
+  /** `seen`: is shown the value of each row that goes into a chunk. */
+  constructor(
+    memtable: Memtable,
+    group: number,
+    record: GroupRecord,
+    maxHeldBytes: number,
+    private readonly seen: RowSight | null = null,
+  ) {
     this.held = new HeldRows(memtable);
     this.record = record;
     this.maxHeldBytes = maxHeldBytes;
@@ -92,6 +101,7 @@ export class SnapshotSource implements ChangeWatcher {
         const name = key.slice(this.prefix.length + 1);
         this.writer.row(kind, fromByteKey(name), value);
         this.digest.row(kind, name, value);
+        this.seen?.(kind, value);
       }
       full = this.writer.sizeBytes >= maxBytes;
       return !full;

@@ -55,6 +55,7 @@ const CONSTANTS: Readonly<Record<string, readonly string[]>> = {
   "snapshot frame": ["src/host/snapshots/snapshot-frames.ts VERSION"],
   "call frame": ["src/operations/wire/frames.ts VERSION"],
   "node report": ["src/host/reports/node-report.ts VERSION"],
+  "backup frame": ["src/host/backups/backup-messages.ts VERSION"],
 };
 
 /** Numbers of versions that no cluster agrees on. */

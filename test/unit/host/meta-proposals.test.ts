@@ -17,6 +17,7 @@ import {
   NODE_ID_MAX,
   PARTITION_ID_MAX,
   PLACEMENT_ITEMS_MAX,
+  PLANNER_HOLD_MAX_MS,
   PROGRAM_VERSION_MAX_BYTES,
   VOTERS_MAX,
 } from "../../../src/base/limits.js";
@@ -41,7 +42,6 @@ const AT_HOME: readonly MetaCommand["kind"][] = [
   "found-cluster",
   "set-replication-factor",
   "register-range",
-  "hold-planner",
   "refound-cluster",
 ];
 
@@ -105,6 +105,7 @@ function largestMoves(name: string): readonly MetaProposal[] {
       generation: rangeGeneration(Number.MAX_SAFE_INTEGER),
     },
     { kind: "unregister-range", keySpace: name },
+    { kind: "hold-planner", holder: name, forMs: PLANNER_HOLD_MAX_MS },
     { kind: "retry-move", ...of, attempt: last },
     { kind: "cut-range", ...of, attempt: last },
     { kind: "abort-move", ...of, reason: "transfer-failed" },

@@ -1,0 +1,67 @@
+/** A backup over several nodes, from the question to the manifest, verified as whoever restores would. */
+import t from "tap";
+import { COUNTER_MAX, compareHlc } from "../../../../src/base/hlc.js";
+import { TakingCluster } from "../../../doubles/backup/taking-world.js";
+
+t.test("P-132 P-133 a Full has every partition, each exactly at its mark", (t) => {
+  const cluster = new TakingCluster(3).ready();
+  for (let at = 0; at < 40; at++) cluster.write(at % 3, `key-${at}`);
+  const asked = cluster.take(2, { kind: "full" });
+  const { manifest } = asked;
+  t.same(asked.phases, ["images", "marks", "logs", "checking", "publishing"]);
+  t.equal(manifest.type, "Full");
+  t.same(manifest.coveredPartitions, [0, 1, 2]);
+  t.equal(manifest.coordinatorNode, "host2:8084");
+  const chain = cluster.verified(manifest.backupId);
+  for (const { partition, toIndex, toStamp } of manifest.partitionRanges) {
+    const leader = cluster.serverOf(partition) ?? 0;
+    const mark = cluster.groupAt(leader, partition).machine.marks.at(-1);
+    t.equal(mark?.index, toIndex);
+    t.equal(toStamp.c, COUNTER_MAX, "the last stamp of its millisecond");
+    const log = chain.partitions.get(partition)?.logs[0];
+    t.equal(log?.trailer.end.chain, mark?.chain, "the leader's digest");
+  }
+  t.same(cluster.names(), [manifest.backupId, `${manifest.backupId}.manifest`]);
+  cluster.pass(1000);
+  for (const id of [1, 2, 3])
+    t.equal(cluster.node(id).facts().backupLog.holds, 0, "no hold is left");
+  const { reads } = { reads: cluster.node(1).metaGroup().machine.meta };
+  t.notOk(reads.isPlannerHeld(cluster.node(1).metaGroup().committedLeaseMs()));
+  t.end();
+});
+
+t.test("P-134 a coordinated backup ends every partition at one stamp", (t) => {
+  const cluster = new TakingCluster(3).ready();
+  for (let at = 0; at < 20; at++) cluster.write(at % 3, `key-${at}`);
+  const leader = cluster.serverOf(0) ?? 0;
+  const other = leader === 1 ? 2 : 1;
+  const refused = cluster.take(other, { kind: "coordinated" });
+  t.equal(refused.said, "NotBackupCoordinator");
+  t.match(refused.end, { leader: { nodeId: leader, endpoint: `host${leader}:8084` } });
+  const { manifest } = cluster.take(leader, { kind: "coordinated" });
+  t.ok(manifest.clusterSnapshot !== null);
+  for (const { toStamp } of manifest.partitionRanges) t.same(toStamp, manifest.clusterSnapshot);
+  cluster.verified(manifest.backupId);
+  t.ok(cluster.write(1, "after"), "the groups go on");
+  const after = cluster.groupAt(cluster.serverOf(1) ?? 0, 1).lastStamp;
+  t.ok(compareHlc(after, manifest.clusterSnapshot ?? after) > 0);
+  t.end();
+});
+
+t.test("P-135 an Incremental goes on where its parent ended", (t) => {
+  const cluster = new TakingCluster(3).ready();
+  cluster.write(1, "first");
+  const full = cluster.take(1, { kind: "full" }).manifest;
+  cluster.write(1, "second");
+  const asked = cluster.take(2, { kind: "incremental", parentId: full.backupId });
+  t.equal(asked.manifest.type, "Incremental");
+  t.same(asked.phases, ["holding", "marks", "logs", "checking", "publishing"]);
+  const next = cluster.take(3, { kind: "incremental", parentId: asked.manifest.backupId }).manifest;
+  const chain = cluster.verified(next.backupId);
+  t.equal(chain.chain.length, 3);
+  for (const [partition, { logs }] of chain.partitions) {
+    t.equal(logs.length, 3, `every partition has its part, also ${partition}`);
+  }
+  t.equal(cluster.take(1, { kind: "incremental", parentId: "f".repeat(32) }).said, "ParentMissing");
+  t.end();
+});
