@@ -7,9 +7,8 @@
  */
 import type { BackupOutcome } from "../../api/backups.js";
 import type { RetentionRules } from "../../backup/gc-plan.js";
-import type { Manifest } from "../../backup/manifest.js";
+import type { RestoreEnd, RestoreRequest } from "../../host/restoring/restore-types.js";
 import type { BackupTaking } from "../../host/backups/backup-taking.js";
-import type { Result } from "../../base/result.js";
 import type { ArchivePort, LogFields, SignaturePort } from "../../ports.js";
 
 export type FailedOutcome = Exclude<BackupOutcome, "Ok">;
@@ -26,34 +25,10 @@ export interface BackupProgress {
   readonly bytesTotal: number;
 }
 
-interface RestoreRequest {
-  /** 32 hexadecimal digits. */
-  readonly leafId: string;
-  readonly targetDir: string;
-  /** 0 = the end of the chain. */
-  readonly targetTimeMs: number;
-  readonly sequenceSkip: bigint;
-}
-
-interface RestoredBackup {
-  readonly targetDir: string;
-  readonly partitionsRestored: number;
-  readonly entriesApplied: number;
-  readonly lastAppliedPhysicalMs: number;
-  /** Root first. */
-  readonly chain: readonly Manifest[];
-  readonly minRecoverablePhysicalMs: number;
-  readonly maxRecoverablePhysicalMs: number;
-  readonly sequencesAhead: readonly string[];
-  readonly sequencesAheadCount: number;
-}
-
 /** Something that goes on until it is done or cancelled; then it ends in Cancelled. */
 export interface BackupRun {
   cancel(): void;
 }
-
-type Ended<T> = (result: Result<T, FailedOutcome>) => void;
 
 /** Restores backups into new directories of this node, one at a time. */
 export interface BackupRestoring {
@@ -61,7 +36,7 @@ export interface BackupRestoring {
     request: RestoreRequest,
     operation: string,
     progress: (progress: BackupProgress) => void,
-    done: Ended<RestoredBackup>,
+    done: (end: RestoreEnd) => void,
   ): BackupRun;
 }
 

@@ -10,7 +10,6 @@
 import type { BACKUP_CALLS, BackupRefusal } from "../../api/backups.js";
 import type { EndNamed, RequestNamed, Unadmitted } from "../../api/calls.js";
 import { readCatalogue, readChain } from "../../backup/catalogue.js";
-import { type Lease, takeLease } from "../../backup/lease.js";
 import { uuidOf } from "../../backup/names.js";
 import { validateChain } from "../../backup/validate.js";
 import type { ArchivePort } from "../../ports.js";
@@ -18,6 +17,8 @@ import type { Administration } from "../api/administration.js";
 import type {
   BackupProgress as TakingProgress,
   BackupRequest,
+  BackupTaking,
+  TakenBackup,
   TakingFault,
 } from "../../host/backups/backup-taking.js";
 import type { BackupEvent, BackupWorld, FailedOutcome } from "../api/backup-world.js";
@@ -25,7 +26,8 @@ import type { RequestContext } from "../api/context.js";
 import type { Serving } from "../serving/serving.js";
 import { chainFault, chainId, parentFault, parentId, restoreFault } from "./arguments.js";
 import { Collecting, collectionAnswer } from "./collecting.js";
-import { chainInfos, entryInfo, takenInfo } from "./infos.js";
+import { chainInfos, entryInfo, restoredAnswer, takenInfo } from "./infos.js";
+import { leased } from "./leased.js";
 import { type Course, Runs } from "./runs.js";
 
 type BackupCall = keyof typeof BACKUP_CALLS;
@@ -141,31 +143,51 @@ export class Backups {
 
   private take(request: BackupRequest, context: RequestContext, done: Done<"backups.full">): void {
     const { kind } = request;
-    if (this.archive(kind, done) === null) return;
+    const archive = this.archive(kind, done);
+    if (archive === null) return;
     const taking = this.world?.taking ?? null;
     if (taking === null) return this.notConfigured(kind, "This node takes no backups.", done);
     this.inTurn(kind, context, done, (course) => {
+      if (request.kind !== "incremental") {
+        return this.carryOut(taking, request, course, (release) => release(), done);
+      }
       const { operation } = course;
-      const progress = ({ partitions, bytes, ...told }: TakingProgress): void =>
-        course.progress({ ...told, partitionsTotal: partitions, bytesDone: bytes, bytesTotal: 0 });
-      const run = taking.take(request, progress, (result) => {
-        course.end();
-        if (!result.ok) {
-          this.tell({ kind, outcome: result.code, fields: {} }, course);
-          const message = `${result.message}${toldLeader(result)}`;
-          return this.failed(kind, operation, { code: result.code, message }, done);
-        }
-        const { manifest, substitutionReason } = result;
-        const fields = {
-          backup: uuidOf(manifest.backupId),
-          substitution: substitutionReason ?? "",
-        };
-        this.tell({ kind, outcome: "Ok", fields }, course);
-        done({ answer: takenInfo(result) });
-        this.collecting?.follow();
+      const backups = [request.parentId];
+      leased(this.serving, { archive, operation, kind, backups }, (release) => {
+        this.carryOut(taking, request, course, release, done);
       });
-      course.onCancel(() => run.cancel());
     });
+  }
+
+  private carryOut(
+    taking: BackupTaking,
+    request: BackupRequest,
+    course: Course,
+    release: (done: () => void) => void,
+    done: Done<"backups.full">,
+  ): void {
+    const { kind } = request;
+    const { operation } = course;
+    const progress = ({ partitions, bytes, ...told }: TakingProgress): void =>
+      course.progress({ ...told, partitionsTotal: partitions, bytesDone: bytes, bytesTotal: 0 });
+    const ended = (result: TakenBackup | TakingFault): void => {
+      course.end();
+      if (!result.ok) {
+        this.tell({ kind, outcome: result.code, fields: {} }, course);
+        const message = `${result.message}${toldLeader(result)}`;
+        return this.failed(kind, operation, { code: result.code, message }, done);
+      }
+      const { manifest, substitutionReason } = result;
+      const fields = {
+        backup: uuidOf(manifest.backupId),
+        substitution: substitutionReason ?? "",
+      };
+      this.tell({ kind, outcome: "Ok", fields }, course);
+      done({ answer: takenInfo(result) });
+      this.collecting?.follow();
+    };
+    const run = taking.take(request, progress, (result) => release(() => ended(result)));
+    course.onCancel(() => run.cancel());
   }
 
   private restore(
@@ -177,40 +199,29 @@ export class Backups {
     if (fault !== null) return this.malformed("restore", fault, done);
     const restoring = this.world?.restoring ?? null;
     if (restoring === null) return this.notConfigured("restore", NO_ROOT, done);
-    if (this.archive("restore", done) === null) return;
+    const archive = this.archive("restore", done);
+    if (archive === null) return;
     const { targetDir, targetTimeMs, sequenceSkip } = request;
-    const order = {
-      leafId: chainId(request),
-      targetDir,
-      // Beyond 2^53 no stamp is; what is later than everything is outside of the coverage.
-      targetTimeMs: Math.min(Number(targetTimeMs), Number.MAX_SAFE_INTEGER),
-      sequenceSkip,
-    };
-    this.inTurn("restore", context, done, (course) => {
+    const leafId = chainId(request);
+    // Beyond 2^53 no stamp is; what is later than everything is outside of the coverage.
+    const atMs = Math.min(Number(targetTimeMs), Number.MAX_SAFE_INTEGER);
+    const order = { leafId, targetDir, targetTimeMs: atMs, sequenceSkip };
+    const kind = "restore";
+    this.inTurn(kind, context, done, (course) => {
       const { operation } = course;
       const progress = course.progress.bind(course);
-      const run = restoring.restore(order, operation, progress, (result) => {
-        course.end();
-        const fields = { leaf: uuidOf(order.leafId), target: targetDir };
-        this.tell({ kind: "restore", outcome: result.ok ? "Ok" : result.code, fields }, course);
-        if (!result.ok) return this.failed("restore", operation, result, done);
-        const { chain, ...restored } = result.value;
-        done({
-          answer: {
-            targetDir: restored.targetDir,
-            partitionsRestored: restored.partitionsRestored,
-            entriesApplied: BigInt(restored.entriesApplied),
-            lastAppliedPhysicalMs: BigInt(restored.lastAppliedPhysicalMs),
-            chain: chainInfos(chain),
-            outcome: "Ok",
-            minRecoverablePhysicalMs: BigInt(restored.minRecoverablePhysicalMs),
-            maxRecoverablePhysicalMs: BigInt(restored.maxRecoverablePhysicalMs),
-            sequencesAhead: restored.sequencesAhead,
-            sequencesAheadCount: BigInt(restored.sequencesAheadCount),
-          },
+      leased(this.serving, { archive, operation, kind, backups: [leafId] }, (release) => {
+        const run = restoring.restore(order, operation, progress, (result) => {
+          release(() => {
+            course.end();
+            const fields = { leaf: uuidOf(leafId), target: targetDir };
+            this.tell({ kind, outcome: result.ok ? "Ok" : result.code, fields }, course);
+            if (result.ok) done({ answer: restoredAnswer(result.value) });
+            else this.failed(kind, operation, result, done);
+          });
         });
+        course.onCancel(() => run.cancel());
       });
-      course.onCancel(() => run.cancel());
     });
   }
 
@@ -279,31 +290,20 @@ export class Backups {
     const archive = this.archive("validate-chain", done);
     if (archive === null || this.world === null) return;
     const { signatures } = this.world;
-    const { timer, logger } = this.serving.ports;
     const kind = "validate-chain";
     const course = this.runs.beside(kind, this.operationId(), context);
     const { operation } = course;
     const leafId = chainId(request);
-    const terms = { operation, kind, node: this.serving.settings.peerEndpoint, backups: [leafId] };
-    const verify = (lease: Lease | null): void => {
+    leased(this.serving, { archive, operation, kind, backups: [leafId] }, (release) => {
       const options = { isCancelled: () => course.isCancelled() };
       validateChain(archive, signatures, leafId, options, (verified) => {
-        const end = (): void => {
+        release(() => {
           course.end();
           if (!verified.ok) return this.failed(kind, operation, verified, done);
           this.noteUnchecked(verified.value.isUnchecked, operation);
           done({ answer: chainInfos(verified.value.chain) });
-        };
-        if (lease === null) end();
-        else lease.release(end);
+        });
       });
-    };
-    // What is only read can be on a directory that this node may not write, and is verified then
-    // without a lease: at worst a collection takes it away meanwhile, and that is told.
-    takeLease({ archive, timer }, terms, (taken) => {
-      if (taken.ok) return verify(taken.value);
-      logger.log("info", "verified without a lease", { operation, cause: taken.message });
-      verify(null);
     });
   }
 }

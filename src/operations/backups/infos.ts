@@ -9,6 +9,7 @@ import type { CatalogueEntry } from "../../backup/catalogue.js";
 import { type Coverage, coverageOf } from "../../backup/chain.js";
 import { MANIFEST_VERSION, type Manifest, utcText } from "../../backup/manifest.js";
 import { uuidOf } from "../../backup/names.js";
+import type { Restored } from "../../host/restoring/restore-types.js";
 import type { TakenBackup } from "../../host/backups/backup-taking.js";
 
 export type BackupInfo = AnswerNamed<"backups.full">;
@@ -105,4 +106,19 @@ export function chainInfos(chain: readonly Manifest[]): BackupInfo[] {
   if (root === undefined || leaf === undefined) return [];
   const coverage = coverageOf(root, leaf);
   return chain.map((manifest) => manifestInfo(manifest, manifest === root ? coverage : null));
+}
+
+export function restoredAnswer({ chain, ...restored }: Restored): AnswerNamed<"backups.restore"> {
+  return {
+    targetDir: restored.targetDir,
+    partitionsRestored: restored.partitionsRestored,
+    entriesApplied: BigInt(restored.entriesApplied),
+    lastAppliedPhysicalMs: BigInt(restored.lastAppliedPhysicalMs),
+    chain: chainInfos(chain),
+    outcome: "Ok",
+    minRecoverablePhysicalMs: BigInt(restored.minRecoverablePhysicalMs),
+    maxRecoverablePhysicalMs: BigInt(restored.maxRecoverablePhysicalMs),
+    sequencesAhead: restored.sequencesAhead,
+    sequencesAheadCount: BigInt(restored.sequencesAheadCount),
+  };
 }

@@ -6,7 +6,6 @@ import t from "tap";
 import type { CallName, RequestNamed } from "../../../src/api/calls.js";
 import { BACKUP_OUTCOMES } from "../../../src/api/backups.js";
 import type { TakenBackup, TakingFault } from "../../../src/host/backups/backup-taking.js";
-import type { FailedOutcome } from "../../../src/operations/api/backup-world.js";
 import { failure, ok } from "../../../src/base/result.js";
 import { uuidOf } from "../../../src/backup/names.js";
 import { BackupBench } from "../../doubles/operations/backup-bench.js";
@@ -158,7 +157,13 @@ t.test("7.1 a backup is answered as it was published", (t) => {
   const parentBackupId = uuidOf(sampleId(1));
   const next = bench.begin("backups.incremental", { parentBackupId });
   t.match(bench.takes[1]?.request, { kind: "incremental", parentId: sampleId(1) });
+  t.ok(
+    [...bench.disk.files().keys()].some((name) => name.startsWith(".lease_")),
+    "the parent is kept meanwhile",
+  );
   bench.takes[1]?.done(taken("ParentLogCompacted", manifest));
+  bench.bench.world.settle();
+  t.same([...bench.disk.files().keys()], []);
   t.match(next, [
     {
       answer: {
@@ -181,7 +186,8 @@ t.test("7.6 every outcome of whoever takes or restores reaches the caller", (t) 
     bench.takes.at(-1)?.done(failed(outcome));
     t.match(coordinated, [{ refusal: { outcome, message: /^why \(operation [0-9a-f]{12}\)$/ } }]);
     const restored = bench.begin("backups.restore", restoring);
-    bench.restores.at(-1)?.done(failure(outcome as FailedOutcome, "why"));
+    bench.restores.at(-1)?.done(failure(outcome as "IoError", "why"));
+    bench.bench.world.settle();
     t.match(restored, [{ refusal: { outcome } }]);
     t.match(bench.events.slice(-2), [
       { kind: "coordinated", outcome },
@@ -204,6 +210,7 @@ t.test("7.6 every outcome of whoever takes or restores reaches the caller", (t) 
       ...{ chain: [sample()], sequencesAhead: ["s"], sequencesAheadCount: 1 },
     }),
   );
+  bench.bench.world.settle();
   t.match(restored, [
     {
       answer: {
