@@ -39,6 +39,8 @@ const LIVE_MS = 30_000;
 const FULL_PART = 0.8;
 /** A node that is further behind takes no part in balance (ms). */
 const LAG_MAX_MS = 50;
+/** One that is so far behind has no more on their way than it has places, whatever their size. */
+const BEHIND_MS = 200;
 
 /** "dead": also evicted, and no member any more. "silent": not heard now, and not dead. */
 export type Standing = "sound" | "silent" | "leaving" | "dead";
@@ -68,6 +70,11 @@ function standingOf(view: MemberView, nowMs: number): Standing {
 
 function hasRoom({ isFull, storeBytes, storeMaxBytes }: ReportedLoad): boolean {
   return !isFull && (storeMaxBytes === 0 || storeBytes < FULL_PART * storeMaxBytes);
+}
+
+/** Each move costs turns, of whatever size it is: who cannot keep up with its own gets few. */
+function isBehind({ report }: NodeState): boolean {
+  return report !== null && report.loopLagP99Ms > BEHIND_MS;
 }
 
 /** Fewer replicas first, then fewer bytes, then the lower id. */
@@ -191,8 +198,10 @@ export class PlacementLedger {
 
   /** Why the group that `leader` leads cannot feed a new replica; null when it can. */
   feeding(leader: number): PlacementReason | null {
-    const mayFeed = this.states.get(leader)?.feeding.isBelow(FEEDING_PLACES, FEEDING_MAX) ?? true;
-    return mayFeed ? null : "leader-busy";
+    const state = this.states.get(leader);
+    if (state === undefined) return null;
+    const most = isBehind(state) ? FEEDING_PLACES : FEEDING_MAX;
+    return state.feeding.isBelow(FEEDING_PLACES, most) ? null : "leader-busy";
   }
 
   get isFull(): boolean {
@@ -224,7 +233,8 @@ export class PlacementLedger {
     const obstacle = this.obstacle(state);
     if (obstacle !== null) return obstacle;
     if (this.isResting(record.partitionId, nodeId)) return "resting";
-    return state.arriving.isBelow(ARRIVING_PLACES, ARRIVING_MAX) ? null : "nodes-busy";
+    const most = isBehind(state) ? ARRIVING_PLACES : ARRIVING_MAX;
+    return state.arriving.isBelow(ARRIVING_PLACES, most) ? null : "nodes-busy";
   }
 
   private begin(kind: PlacementClass): void {

@@ -74,6 +74,11 @@ export const placementBugs: readonly RecordBug[] = [
     "Math.min(sizeBytes, SNAPSHOT_PLACE_BYTES)",
     "SNAPSHOT_PLACE_BYTES",
   ]),
+  planner("P-106", "a node that is behind is given as many as any other", PLAN, "P-106 budgets", [
+    "placement-ledger",
+    "report.loopLagP99Ms > BEHIND_MS",
+    "report.loopLagP99Ms > Infinity",
+  ]),
   planner("P-106", "a replica keeps its place while it catches up", PLAN, "P-106 budgets", [
     "placement-ledger",
     "hasSnapshot ? 0 : this.sizeOf(partitionId)",

@@ -500,10 +500,11 @@ t.test("P-106 budgets: 64 in the cluster; to and from a node by bytes, and by nu
     spread,
   );
   t.equal(inFlight.steps.length, 4, "with those on their way");
-  const toOne = (sizeBytes: number) =>
+  const behind = { report: nodeReport({ loopLagP99Ms: 201 }) };
+  const toOne = (sizeBytes: number, more: Partial<MemberView> = {}) =>
     plan(
       2,
-      [...lines(40).map((one) => ({ ...one, report: null })), line(41)],
+      [...lines(40).map((one) => ({ ...one, report: null })), line(41, more)],
       ids(20).map((id) => placed(id, `${1 + (id % 40)}`)),
       new Map(ids(20).map((id) => [id, group(1 + (id % 40), { sizeBytes })])),
     );
@@ -513,16 +514,18 @@ t.test("P-106 budgets: 64 in the cluster; to and from a node by bytes, and by nu
   t.equal(toOne(100 * SNAPSHOT_PLACE_BYTES).steps.length, ARRIVING_PLACES, "a place at most");
   t.equal(toOne(SNAPSHOT_PLACE_BYTES / 2).steps.length, 2 * ARRIVING_PLACES, "half a place");
   t.equal(toOne(0).steps.length, ARRIVING_MAX, "near-empty ones by number alone");
-  const fromOne = (sizeBytes: number) =>
+  t.equal(toOne(0, behind).steps.length, ARRIVING_PLACES, "few to a node that is behind");
+  const fromOne = (sizeBytes: number, members = lines(9)) =>
     plan(
       2,
-      lines(9),
+      members,
       ids(20).map((id) => placed(id, "1")),
       new Map(ids(20).map((id) => [id, group(1, { sizeBytes })])),
     );
   t.equal(fromOne(SNAPSHOT_PLACE_BYTES).steps.length, FEEDING_PLACES, "from one node");
   t.match(fromOne(SNAPSHOT_PLACE_BYTES).waits, [{ reason: "leader-busy" }, {}, {}, {}]);
   t.equal(fromOne(1000).steps.length, FEEDING_MAX);
+  t.equal(fromOne(1000, but(lines(9), 1, behind)).steps.length, FEEDING_PLACES);
   const one = (hasSnapshot: boolean) =>
     new Map(ids(4).map((id) => [id, group(1, { hasSnapshot, ...large })]));
   const feeding = [placed(1, "1, 2 learner"), placed(2, "1, 2 learner"), placed(3, "1")];
