@@ -11,6 +11,7 @@ const LEADERS = "control/leader-balance.test";
 const LEAVING = "control/leaving-placed.test";
 const WORLD = "control/placement-world.test";
 const RANGES = "control/range-plan.test";
+const DUTIES = "control/range-duties.test";
 const ANYTHING = "P-083 P-092 P-093 P-094 P-205 whatever happened";
 
 function planner(
@@ -178,4 +179,31 @@ export const placementBugs: readonly RecordBug[] = [
     "if (!isLate && !this.view.isTargetLost(move)) return;",
     "if (!isLate) return;",
   ]),
+  planner("P-102", "the source lets go of an interval before the cut", DUTIES, "the source opens", [
+    "range-duties",
+    '    if (move?.phase === "copying") return null;\n',
+    '    if (move?.phase === "copying") return { kind: "range-release", ...of };\n',
+  ]),
+  planner("P-100", "an interval is opened while its attempt counts", DUTIES, "the source opens", [
+    "range-duties",
+    '    if (move?.phase === "copying") return null;\n',
+    '    if (move?.phase === "copying") {\n' +
+      '      return { kind: "range-unfreeze", ...of, attempt: EVERY_ATTEMPT };\n    }\n',
+  ]),
+  planner("P-100", "the target adopts before the cut", DUTIES, "the target adopts", [
+    "range-duties",
+    'move.phase === "cut" && row.state === "closed" && row.attempt === move.attempt;',
+    'row.state === "closed" && row.attempt === move.attempt;',
+  ]),
+  planner(
+    "P-100",
+    "the target adopts another attempt than the one that was cut",
+    DUTIES,
+    "the target adopts",
+    [
+      "range-duties",
+      'row.state === "closed" && row.attempt === move.attempt;',
+      'row.state === "closed";',
+    ],
+  ),
 ];

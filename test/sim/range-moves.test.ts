@@ -30,7 +30,7 @@ function run(seed: number, ticks: number) {
   const drawn = planOf(seed, "ranges", { operations: OPERATIONS });
   if (drawn.ranges === null) throw new Error("the profile moves ranges");
   const thresholds = { ...drawn.ranges.thresholds, splitMinSize: 0, mergeMinSize: 1000 };
-  const calm = { kinds: KINDS, everyMs: 400, spaces: 2, callMs: 10_000, aims: [] };
+  const calm = { kinds: KINDS, everyMs: 400, spaces: 2, callMs: 10_000, aims: [], handEveryMs: 0 };
   const ranges = { ...drawn.ranges, ...calm, hasWitness: true, thresholds };
   const network = { baseMs: 1, jitterMs: 2, slowPerMillion: 0 };
   const disk = { readMs: 1, writeMs: 1 };

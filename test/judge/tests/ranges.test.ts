@@ -55,11 +55,24 @@ t.test("a cut comes after freeze and close", (t) => {
   undone.undone(SECOND, "target");
   undone.cut(SPLIT, 2);
   t.equal(undone.verdict().violationCount, 2, "the target has dropped it");
+  const early = new CutAfterClose({});
+  early.followed(SPLIT, "target");
+  t.equal(early.verdict().violationCount, 1, "adopted before the cut");
+  early.followed(SPLIT, "source");
+  t.equal(early.verdict().violationCount, 2, "let go of before the cut");
+  const late = new CutAfterClose({});
+  late.frozen(1, FIRST);
+  late.closed(4, FIRST);
+  late.cut(SPLIT, 1);
+  late.followed(SPLIT, "target");
+  late.followed(SPLIT, "source");
+  t.equal(late.verdict().kind, "pass");
   t.end();
 });
 
 t.test("what was cut is not opened again, in either order", (t) => {
   const checker = new NoOpenAfterCut({ cuts: 1, unfrozen: 1 });
+  checker.over(7, 1);
   checker.unfrozen(7, 1);
   t.equal(checker.verdict().kind, "vacuous");
   checker.cut(7, 2);
@@ -67,9 +80,25 @@ t.test("what was cut is not opened again, in either order", (t) => {
   checker.unfrozen(7, 2);
   t.match(checker.verdict(), { kind: "fail", violationCount: 1 });
   const late = new NoOpenAfterCut({});
+  late.over(8, 1);
   late.unfrozen(8, 1);
+  t.equal(late.verdict().kind, "pass");
   late.cut(8, 1);
   t.equal(late.verdict().kind, "fail", "the cut is learned of later");
+  t.end();
+});
+
+t.test("P-100 what was frozen is opened after meta ended its attempt", (t) => {
+  const checker = new NoOpenAfterCut({});
+  checker.over(7, 1);
+  checker.unfrozen(7, 1);
+  checker.over(8, Infinity);
+  checker.unfrozen(8, 3);
+  t.equal(checker.verdict().kind, "pass", "the next attempt, and a move that was given up");
+  checker.unfrozen(7, 2);
+  t.match(checker.verdict(), { kind: "fail", violationCount: 1 }, "its attempt counts still");
+  checker.unfrozen(9, 1);
+  t.equal(checker.verdict().violationCount, 2, "nothing was ever said of the move");
   t.end();
 });
 

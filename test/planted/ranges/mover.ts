@@ -6,6 +6,7 @@ import { edit } from "../edits.js";
 import type { RecordBug } from "../records.js";
 
 const MOVER = "src/host/ranges/range-mover.ts";
+const STEPS = "host/ranges/mover-steps.test";
 
 export const moverBugs: readonly RecordBug[] = [
   {
@@ -20,5 +21,36 @@ export const moverBugs: readonly RecordBug[] = [
     ],
     file: "host/ranges/mover.test",
     test: "P-100 an attempt that ended",
+  },
+  {
+    name: "what was frozen is opened when its time is over, before the next attempt counts",
+    pitfall: "P-100",
+    edits: [
+      edit(
+        MOVER,
+        "    this.deps.tally.attemptEnded(reason);\n    this.drop();\n",
+        "    this.deps.tally.attemptEnded(reason);\n    this.drop();\n" +
+          "    if (this.frozenAtMs !== Infinity) {\n" +
+          "      const above = attemptOf(this.of.attempt + 1);\n" +
+          '      const command = { kind: "range-unfreeze", ...this.of, attempt: above } as const;\n' +
+          "      this.group.propose(command, this.deps.nowMs() + PATIENCE_MS, () => undefined);\n" +
+          "    }\n",
+      ),
+    ],
+    file: STEPS,
+    test: "P-100 what was frozen for too long",
+  },
+  {
+    name: "what changed last is not brought along",
+    pitfall: "P-101",
+    edits: [
+      edit(
+        MOVER,
+        "    if (this.endsPass) return this.close(nowMs);\n",
+        "    if (this.passes >= 0) return this.close(nowMs);\n",
+      ),
+    ],
+    file: STEPS,
+    test: "P-101 what changed until the freeze",
   },
 ];

@@ -13,6 +13,7 @@ import type { FaultKind, OperatorKind, PlacementKind, RangeKind, UpgradeKind } f
 import { spoilDisk } from "./disk.js";
 import { strikeBesideHeirs } from "./heirs.js";
 import { loseDisk, rollBack } from "./loss.js";
+import { delayCut } from "./late-cut.js";
 import { MoveMoments, aimAtMove } from "./moves.js";
 import { spoilNetwork } from "./network.js";
 import { strikeProcess } from "./process.js";
@@ -177,6 +178,11 @@ export class Faults implements Scene {
       case "mute-meta":
       case "mute-side":
         return this.aim(kind, prng);
+      case "late-cut": {
+        const number = this.count;
+        delayCut(this, prng, (node) => this.saw(kind, number, node));
+        return false;
+      }
       case "old-heirs": {
         const number = this.count;
         strikeBesideHeirs(this, (node) => this.saw(kind, number, node));

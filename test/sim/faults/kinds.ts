@@ -87,6 +87,8 @@ export const SPECIAL_FAULTS = {
   "mute-meta": {},
   /** The same of the target or of the source, when its move has begun or its interval is frozen. */
   "mute-side": {},
+  /** The cut of a move comes when another leader of the source has taken the next attempt. */
+  "late-cut": {},
 } as const;
 
 /** What operators do to a cluster that runs. They have a schedule of their own beside the faults. */

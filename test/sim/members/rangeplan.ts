@@ -36,6 +36,8 @@ export interface RangePlan {
   /** Faults that wait for moves, on a schedule of their own, and the mean time between two (ms). */
   readonly aims: readonly FaultKind[];
   readonly aimEveryMs: number;
+  /** A hand orders merges, ways home and ends of moves; mean time between two orders (ms), 0 = none. */
+  readonly handEveryMs: number;
   /** Instead of people a load that swings around both thresholds. */
   readonly isSwinging: boolean;
   readonly host: Partial<HostSettings>;
@@ -58,7 +60,7 @@ const BESIDE: readonly RangeKind[] = [
 /** What makes attempts fail comes oftener than what ends a process. */
 const AIMS: readonly FaultKind[] = [
   ...(["strike-move", "strike-move", "strike-move", "part-move", "mute-meta"] as const),
-  ...(["mute-side", "mute-side", "mute-side", "mute-side"] as const),
+  ...(["mute-side", "mute-side", "mute-side", "mute-side", "late-cut", "late-cut"] as const),
 ];
 /** No look in the time of a world. */
 const NEVER_MS = 86_400_000;
@@ -67,6 +69,7 @@ const NEVER_MS = 86_400_000;
 export const SWINGING: RangePlan = {
   ...{ kinds: [], everyMs: NEVER_MS, spaces: 1, callMs: 10_000, hasWitness: false },
   ...{ isAutomatic: true, isSwinging: true, aims: [], aimEveryMs: NEVER_MS },
+  handEveryMs: 0,
   thresholds: { splitThreshold: 40, splitMinSize: 0, mergeMinSize: 10, collectionEveryMs: 5000 },
   host: { initialPartitions: 2 },
 };
@@ -96,5 +99,6 @@ export function rangePlan(prng: Prng): RangePlan {
       compactEveryEntries: pick(prng, [10, 20, 100]),
       compactKeepEntries: pick(prng, [0, 5, 50]),
     },
+    handEveryMs: pick(prng, [0, 400, 800, 2000]),
   };
 }

@@ -1,7 +1,7 @@
 /**
  * Whoever changes the key ranges of a world: registers key spaces, splits at keys of the workload,
- * merges, unregisters, through whichever node; and a witness that reads its own keys through every node
- * meanwhile.
+ * merges, unregisters, through whichever node; a hand that orders moves around the planners; and a
+ * witness that reads its own keys through every node meanwhile.
  *
  * Invariants: 1. Numbers come from the schedule of faults. 2. Every call and its answer is told. 3. In
  * peace nothing new is changed; what was begun goes on by itself.
@@ -18,6 +18,7 @@ import type { Plan } from "../plan/plan.js";
 import type { OpenCall, Running, Server } from "../world/server.js";
 import type { World } from "../world/world.js";
 import type { RangePlan } from "./rangeplan.js";
+import { RangeHand } from "./rangehand.js";
 import { type WitnessEvents, RangeWitness } from "./rangewitness.js";
 
 /** Told of calls that change ranges. */
@@ -45,6 +46,7 @@ export class Ranger {
   readonly spaces: readonly string[];
   private readonly prng: Prng;
   private readonly witness: RangeWitness | null;
+  private readonly hand: RangeHand | null;
   private isOver = false;
   private nextId = 1;
 
@@ -63,17 +65,36 @@ export class Ranger {
     this.witness = ranges.hasWitness
       ? new RangeWitness(world, plan, servers, spaces, history, events)
       : null;
+    const { handEveryMs } = ranges;
+    this.hand = handEveryMs > 0 ? this.makeHand(handEveryMs) : null;
+  }
+
+  private makeHand(everyMs: number): RangeHand {
+    const work = {
+      drawKey: (keySpace: string, prng: Prng) => this.drawKey(keySpace, prng),
+      splits: (keySpace: string, splitKey: string) => {
+        this.events.asked(this.nextId++, { kind: "split", keySpace, splitKey });
+      },
+    };
+    return new RangeHand(this.world, everyMs, this.servers, work, this.counts);
+  }
+
+  /** Somebody's call or order may still begin a move. */
+  get isAsking(): boolean {
+    return this.openCalls > 0 || (this.hand?.open ?? 0) > 0;
   }
 
   start(): void {
     for (const space of this.spaces) this.registerFirst(space);
     this.witness?.start();
+    this.hand?.start();
     if (this.ranges.kinds.length > 0) this.later();
   }
 
   settle(): void {
     this.isOver = true;
     this.witness?.settle();
+    this.hand?.settle();
   }
 
   private later(): void {

@@ -87,6 +87,8 @@ export interface PlanOverrides {
   readonly faults?: readonly FaultKind[];
   readonly without?: readonly number[];
   readonly members?: MemberPlan | null;
+  /** Instead of what is drawn of key ranges, as far as it is given. */
+  readonly ranges?: Partial<RangePlan>;
   /** Weights instead of the drawn ones; kinds that are not named are off. */
   readonly operations?: Weights;
   readonly locks?: number;
@@ -228,11 +230,12 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
     ...(profile.segmentBytes === undefined ? {} : { segmentBytes: profile.segmentBytes }),
     without: [],
   };
-  const { groups, nodes: wanted, operations, ...others } = overrides;
+  const { groups, nodes: wanted, operations, ranges: moves, ...others } = overrides;
   const host = groups === undefined ? plan.host : { ...plan.host, initialPartitions: groups };
   const size = wanted === undefined ? {} : foundersAmong(wanted);
   const weighed = weightsOf(operations, plan.operations);
-  return { ...plan, ...others, ...size, host, operations: weighed };
+  const moving = ranges === null ? null : { ...ranges, ...moves };
+  return { ...plan, ...others, ...size, host, operations: weighed, ranges: moving };
 }
 
 /** The host's settings of one node of a plan. */

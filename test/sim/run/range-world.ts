@@ -76,7 +76,7 @@ export class RangeWorld {
     const [space] = this.ranger.spaces;
     const swings = isSwinging && space !== undefined;
     this.swing = swings ? new RangeSwing(world, plan, servers, space, thresholds, history) : null;
-    checks.hasCalls = () => this.ranger.openCalls > 0;
+    checks.hasCalls = () => this.ranger.isAsking;
     checks.onPhase = (phase, { moveId, kind, keySpace, source, target }) => {
       world.say(0, `move ${moveId}, ${kind} of ${keySpace} from ${source} to ${target}: ${phase}`);
       faults.moments.came(phase, { source, target });
@@ -202,7 +202,7 @@ export class RangeWorld {
   /** What has not ended; null = everything has. */
   unsettled(): string | null {
     if (newestMeta(this.servers) === null) return "nobody knows the key ranges";
-    if (this.ranger.openCalls > 0) return "somebody still changes key ranges";
+    if (this.ranger.isAsking) return "somebody still changes key ranges";
     const partitions = newestMeta(this.servers)?.partitions() ?? [];
     return unended(this.peace(false)) ?? leftOver({ replicas: this.removedReplicas(partitions) });
   }

@@ -152,6 +152,7 @@ export class RangeChecks implements RangeListener {
     const { move } = followed;
     if (kind === "retry-move" && isDone) {
       if (followed.isOpened) this.went.retried();
+      this.opened.over(moveId, attempt);
       this.onPhase("retried", move);
     }
     if (kind === "cut-range" && isDone) {
@@ -164,6 +165,7 @@ export class RangeChecks implements RangeListener {
     }
     if (kind === "abort-move" && isDone) {
       this.went.aborted(reason ?? "");
+      this.opened.over(moveId, Infinity);
       this.onPhase("aborted", move);
     }
     if (kind === "finish-move" && machine.meta.move(keySpace)?.moveId !== moveId) {
@@ -222,6 +224,7 @@ export class RangeChecks implements RangeListener {
       case "range-unfreeze":
         return this.unfroze(followed, seen.atMs);
       case "range-release":
+        this.cuts.followed(move, "source");
         return this.onPhase("released", move);
       case "range-purge":
         return this.onPhase("purged", move);
@@ -263,6 +266,7 @@ export class RangeChecks implements RangeListener {
     // What comes with it in one entry has changed the keys already.
     const isAlone = seen.commands.every(({ kind }) => !kind.startsWith("kv-"));
     if (isAlone) this.state.adopted(tried, rangeStateOf(seen.machine, move, seen.proposedMs));
+    this.cuts.followed(move, "target");
     this.window.over(tried, atMs);
     this.owner.owns(move, move.target);
     this.made.push({ ...move, frozenMs, adoptedMs: atMs });

@@ -31,6 +31,8 @@ class Bench {
   /** Slices that the count of the source takes. */
   countSlices = 1;
   holdsFreeze = false;
+  /** The target says nothing about a close. */
+  losesClose = false;
   frozen: number | null = null;
   readonly asked: string[] = [];
   readonly held: (() => void)[] = [];
@@ -64,6 +66,7 @@ class Bench {
       },
       proposeRange: (_partition, command, _deadlineMs, done) => {
         this.asked.push(command.kind);
+        if (command.kind === "range-close" && this.losesClose) return;
         const status = command.kind === "range-close" ? "closed" : "done";
         this.later(() => done({ status: "applied", outcome: ended(status) }));
       },
@@ -166,6 +169,35 @@ void t.test("P-100 a freeze that is applied late is opened before keys are copie
   bench.frozen = null;
   bench.run();
   t.equal(bench.asked.at(-1), "cut-range");
+  t.end();
+});
+
+void t.test(
+  "P-100 what was frozen for too long is opened when the next attempt was claimed",
+  (t) => {
+    const bench = new Bench();
+    bench.losesClose = true;
+    t.ok(bench.runTo("close"));
+    t.equal(bench.frozen, 2);
+    bench.asked.length = 0;
+    t.ok(bench.runTo("claim"), "the target says nothing for two seconds");
+    bench.losesClose = false;
+    bench.run();
+    const before = bench.asked.splice(0, bench.asked.indexOf("retry-move"));
+    t.notOk(before.includes("range-unfreeze"));
+    const anew = "retry-move range-unfreeze range-open range-import";
+    t.equal(bench.asked.join(" "), `${anew} range-freeze range-close cut-range`);
+    t.end();
+  },
+);
+
+void t.test("P-101 what changed until the freeze is brought along before the close", (t) => {
+  const bench = new Bench();
+  t.ok(bench.runTo("freeze"));
+  bench.asked.length = 0;
+  bench.noted = 3;
+  bench.run();
+  t.equal(bench.asked.join(" "), "range-freeze range-import range-close cut-range");
   t.end();
 });
 
