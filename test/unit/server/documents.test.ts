@@ -85,6 +85,11 @@ t.test("the limits are the program's", (t) => {
     "report of a node to each of the others": `${limits.NODE_REPORT_MAX_BYTES / 1024} KiB, every ${limits.NODE_REPORT_EVERY_MS / 1000} s`,
     "alarms of an overview": `${limits.ALARMS_MAX}`,
     "request id": `${limits.REQUEST_ID_MAX_CHARACTERS} characters`,
+    "wait for another backup, restore or collection on a node": `${limits.BACKUP_TURN_WAIT_MS / 1000} s`,
+    "backup call without a deadline": `${limits.BACKUP_CALL_MAX_MS / 3_600_000} h`,
+    "lease in the directory of backups": `touched every ${limits.LEASE_TOUCH_MS / 1000} s, stale after ${limits.LEASE_STALE_MS / 1000} s`,
+    "leftovers in the directory of backups": `kept for ${limits.ORPHAN_AGE_MS / 3_600_000} h`,
+    "--pitr-backup-cluster-id": `${limits.BACKUP_CLUSTER_ID_MAX_BYTES} bytes`,
   };
   t.same(
     Object.fromEntries(tableRows("docs/limits.md", "Limit").map((row) => [row[0], row[1]])),
