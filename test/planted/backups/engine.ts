@@ -48,8 +48,8 @@ export const engineBugs: readonly RecordBug[] = [
     "restores are counted in the catalogue alone",
     ROOT,
     `${restoring}/claims`,
-    "read(second.ok ? ok([first.value, second.value]) : second);",
-    "read(second.ok ? ok([first.value, new Map<number, null>()]) : second);",
+    "const places = [backups, targets];",
+    "const places = [backups];",
   ),
   backup(
     "P-137",

@@ -1,5 +1,6 @@
 /** Backups restored by real processes on a real disk, and nodes started on what came of it. */
-import { existsSync, readFileSync, readdirSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, readdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import t from "tap";
 import {
@@ -12,7 +13,7 @@ import {
 import { DiskCatalogue } from "./catalogue.js";
 
 const directory = temporaryDirectory();
-t.setTimeout(240_000);
+t.setTimeout(600_000);
 t.teardown(async () => {
   await endAll();
   directory.remove();
@@ -171,4 +172,86 @@ t.test("3.7 a node that serves restores what it is asked for, and goes on", asyn
   t.match(await post(node, "/v1/restore", early), { outcome: "TargetOutsideCoverage" });
   t.same(readdirSync(catalogue.restoreRoot).sort(), ["by-rest", "restore_1.claim"]);
   await node.stop();
+});
+
+t.test(
+  "P-140 a server that is killed takes its restore along, and nothing of it stays",
+  async (t) => {
+    const catalogue = new DiskCatalogue(join(directory.path, "server-killed"));
+    catalogue.write(2000, 2000);
+    catalogue.take(1);
+    for (let round = 0; round < 3; round++) {
+      const [port = 0] = await freePorts(1);
+      const node = start(
+        ...([join(catalogue.path, "live"), 1, port] as const),
+        `--pitr-backup-dir=${catalogue.backupDir}`,
+        "--pitr-backup-cluster-id=prod",
+        `--pitr-restore-root=${catalogue.restoreRoot}`,
+      );
+      await node.ready();
+      const leafBackupId = "00000000-0000-0000-0000-000000000001";
+      const targetDir = join(catalogue.restoreRoot, `r${round}`);
+      void post(node, "/v1/restore", { leafBackupId, targetDir }).catch(() => undefined);
+      let child = 0;
+      for (let look = 0; look < 200 && child === 0; look++) {
+        await sleep(20);
+        child = childOf(node.child.pid ?? 0);
+      }
+      await sleep(round * 400);
+      await node.kill();
+      for (let look = 0; look < 500 && existsSync(`/proc/${child}`); look++) await sleep(20);
+      t.notOk(existsSync(`/proc/${child}`), "the process that restores has ended");
+      const names = readdirSync(catalogue.restoreRoot).filter((left) => !left.endsWith(".claim"));
+      t.notOk(
+        names.some((left) => left.includes("staging")),
+        names.join(),
+      );
+    }
+    t.match(await catalogue.restore(1, "last"), { ok: true });
+  },
+);
+
+t.test("P-140 a disk that fills up ends the restore, and is as free as before", async (t) => {
+  const catalogue = new DiskCatalogue(join(directory.path, "full"));
+  catalogue.write(1500, 3000);
+  catalogue.take(1);
+  const root = catalogue.restoreRoot;
+  const mounted = spawnSync("mount", ["-t", "tmpfs", "-o", "size=2m,mode=0700", "tmpfs", root]);
+  if (mounted.status !== 0) {
+    t.comment("no file system can be mounted here");
+    return;
+  }
+  try {
+    const end = await catalogue.restore(1, "new");
+    t.match(end, { ok: false, code: "IoError" });
+    t.same(
+      readdirSync(root).filter((name) => !name.endsWith(".claim")),
+      [],
+    );
+    spawnSync("mount", ["-o", "remount,size=64m", root]);
+    t.match(await catalogue.restore(1, "new"), { ok: true });
+  } finally {
+    spawnSync("umount", [root]);
+  }
+});
+
+t.test("P-139 links on the way to a target or in it are not followed", async (t) => {
+  const catalogue = new DiskCatalogue(join(directory.path, "links"));
+  catalogue.write(5);
+  catalogue.take(1);
+  const outside = join(catalogue.path, "outside");
+  mkdirSync(outside, { mode: 0o700 });
+  symlinkSync(outside, join(catalogue.restoreRoot, "link"));
+  symlinkSync(catalogue.backupDir, join(catalogue.restoreRoot, "backups"));
+  for (const name of ["link", "link/new", "backups/new", "../outside/new"]) {
+    const request = {
+      ...{ leafId: "00000000000000000000000000000001", targetTimeMs: 0, sequenceSkip: 0n },
+      targetDir: `${catalogue.restoreRoot}/${name}`,
+    };
+    const end = await new Promise((resolve) => {
+      catalogue.restoring().restore(request, "op", () => undefined, resolve);
+    });
+    t.match(end, { ok: false, code: "TargetConflict" }, name);
+  }
+  t.same(readdirSync(outside), []);
 });
