@@ -10,6 +10,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import {
   ServerProcess,
+  freePorts,
   sleep,
   temporaryDirectory,
 } from "../../test/process/cluster/server-process.js";
@@ -46,9 +47,19 @@ export class LocalNodes {
   /** Founds a cluster of nodes 1 to `founders`. */
   static async start(flags: readonly string[], founders = 3): Promise<LocalNodes> {
     const nodes = new LocalNodes(founders, flags);
-    for (let id = 1; id <= founders; id++) await nodes.draw(id);
+    // All at once: a port that was let go may be drawn again.
+    const drawn = await freePorts(3 * founders);
+    for (let id = 1; id <= founders; id++) {
+      const [peer, grpc, http] = drawn.slice(3 * id - 3) as [number, number, number];
+      nodes.ports.set(id, { peer, grpc, http });
+    }
     for (const id of nodes.ids) nodes.begin(id);
-    await nodes.ready();
+    try {
+      await nodes.ready();
+    } catch (error) {
+      await nodes.end();
+      throw error;
+    }
     return nodes;
   }
 
