@@ -7,6 +7,7 @@ import type { ConnectionCount } from "../../base/connections.js";
 import type { UnsentBytes } from "../../base/unsent.js";
 import type { ReplicationFacts } from "../../control/placement.js";
 import type { NodeFacts, PlacementFacts } from "../../host/requests/results.js";
+import { takingLines } from "./backup-lines.js";
 import { type FamilyType, family, scalar } from "./exposition.js";
 
 /** What is counted of connections. */
@@ -147,6 +148,7 @@ const PER_NODE: readonly NodeSeries[] = [
 export function nodeLines(lines: string[], node: NodeFacts): void {
   for (const [name, type, help, read] of PER_NODE) scalar(lines, name, type, help, read(node));
   backupLogLines(lines, node.backupLog);
+  takingLines(lines, node.backups);
   family(lines, "svc_replica_drops_total", "counter", "Replicas that left this node for good");
   lines.push(`svc_replica_drops_total ${node.replicaDrops}`);
   placementLines(lines, node.placement);
