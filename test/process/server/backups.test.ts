@@ -215,3 +215,59 @@ t.test("7.4 P-141 the collection: dry run as run, orphans, leases, what stays", 
   const metrics = (await http1(node.http, "/metrics")).text;
   t.match(metrics, /^svc_backup_gc_bytes_total [1-9]/m);
 });
+
+t.test("3.7 a backup is taken, continued, collected and restored, on either wire", async (t) => {
+  const place = temporaryDirectory();
+  t.teardown(() => place.remove());
+  const directory = join(place.path, "made-at-the-start");
+  const root = join(place.path, "restores");
+  mkdirSync(root);
+  const node = await startNode(
+    t,
+    `--pitr-backup-dir=${directory}`,
+    `--pitr-restore-root=${root}`,
+    "--pitr-backup-cluster-id=prod",
+    "--backup-retention-max-chains=1",
+  );
+  t.equal(statSync(directory).mode & 0o777, 0o700);
+  const set = { key: "k", value: "dg==", durability: 1 };
+  t.equal((await post(node.http, "/v1/kv/try-set", set)).status, 200);
+  const full = await post(node.http, "/v1/backups/full", "");
+  const kinds = { requestedKind: "Full", actualKind: "Full", substitutionReason: null };
+  t.match(full, { status: 200, body: { type: "Full", clusterId: "prod", ...kinds } });
+  const cut = await node.grpc.call("Backups", "TakeCoordinatedBackup", {});
+  t.match(cut, { code: 0, fields: { Type: "Full", HasSnapshotTime: true } });
+  const parentBackupId = String(cut.fields["BackupId"]);
+  const next = await post(node.http, "/v1/backups/incremental", { parentBackupId });
+  t.match(next, { status: 200, body: { type: "Incremental", parentBackupId } });
+  const leafBackupId = String(next.body["backupId"]);
+  const lost = await post(node.http, "/v1/backups/incremental", { parentBackupId: uuid(9) });
+  t.match(lost, { status: 404, headers: { "x-svc-backup-outcome": "ParentMissing" } });
+  const verified = await post(node.http, "/v1/backups/validate-chain", { leafBackupId });
+  t.match(verified, { status: 200, body: [{ backupId: parentBackupId }, {}] });
+  t.equal((await post(node.http, "/v1/backups/gc", {})).status, 200);
+  const listed = await http1(node.http, "/v1/backups");
+  t.match(listed.body, [{ backupId: parentBackupId }, { backupId: leafBackupId }]);
+  t.equal((listed.body as unknown as unknown[]).length, 2, "the first chain is collected");
+  const target = join(root, "new");
+  const restore = ["--restore", leafBackupId, "--target-dir", target, "--sequence-skip", "2"];
+  const words = ["-c", node.grpcUrl, "--format", "json", ...restore];
+  const restored = await runCli(words);
+  t.match(restored, { exit: 0 });
+  t.match(JSON.parse(restored.stdout), { targetDir: target, outcome: 0, sequencesAheadCount: 0 });
+  t.match(await runCli(words), { exit: 1, stdout: /"TargetConflict"/ });
+  const inside = { leafBackupId, targetDir: join(place.path, "elsewhere") };
+  t.match(await post(node.http, "/v1/restore", inside), {
+    status: 409,
+    body: { outcome: "TargetConflict" },
+  });
+  const early = { leafBackupId, targetDir: join(root, "early"), targetTimeMs: 5 };
+  t.match(await post(node.http, "/v1/restore", early), {
+    status: 422,
+    body: { outcome: "TargetOutsideCoverage" },
+  });
+  const metrics = (await http1(node.http, "/metrics")).text;
+  t.match(metrics, /^svc_backup_last_success_timestamp_seconds 1[0-9]{9}/m);
+  t.match(metrics, /^svc_restore_runs_total\{outcome="Ok"\} 1$/m);
+  t.match(metrics, /^svc_backup_runs_total\{kind="incremental",outcome="ParentMissing"\} 1$/m);
+});
