@@ -104,6 +104,19 @@ export class TakingCluster extends PlacedCluster {
     return asked;
   }
 
+  /** Runs one thing after the other, so that no moment between two of them is missed. */
+  stepUntil(until: () => boolean, limitMs = 120_000): void {
+    const endMs = this.nowMs + limitMs;
+    while (!until()) {
+      assert(this.nowMs < endMs, "it comes true in time");
+      let moved = false;
+      for (const world of this.worlds.values()) if (!until() && world.timer.step()) moved = true;
+      if (moved) continue;
+      const nowMs = this.nowMs + 1;
+      for (const world of this.worlds.values()) world.timer.nowMs = nowMs;
+    }
+  }
+
   /** Everything that a chain has, verified. */
   verified(leafId: string): VerifiedChain {
     let found: VerifiedChain | null = null;

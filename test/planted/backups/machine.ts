@@ -10,6 +10,7 @@ import { engineBugs } from "./engine.js";
 import { backupFileBugs } from "./files.js";
 import { logBugs } from "./log.js";
 import { restoringBugs } from "./restoring.js";
+import { takingBugs } from "./taking.js";
 
 const ALONE = ["host/node.test", "P-134 a mark is alone"] as const;
 const EXACT = ["host/node.test", "P-134 a mark is stamped exactly"] as const;
@@ -74,6 +75,7 @@ export const backupBugs: readonly RecordBug[] = [
     "if (reads.members().length > 3)",
   ),
   ...cutBugs,
+  ...takingBugs,
   ...logBugs,
   ...restoringBugs,
   ...backupFileBugs,

@@ -165,6 +165,9 @@ t.test("P-094 what may always be repeated changes nothing later; what may not, w
   const finish = (side: "source" | "target"): MetaProposal => {
     return { kind: "finish-move", ...of, side };
   };
+  const hold = (forMs: number): MetaProposal => {
+    return { kind: "hold-planner", holder: "backup", forMs };
+  };
   /** Of each kind: what goes before, the command, and what comes between it and its late copy. */
   const table: readonly [number, readonly MetaCommand[], MetaProposal, readonly MetaCommand[]][] = [
     [2, [], line("b:1") as MetaProposal, [line("c:1")]],
@@ -199,6 +202,7 @@ t.test("P-094 what may always be repeated changes nothing later; what may not, w
       [orders(3, { kind: "remove", nodeId: 1 }), report(6, [2, 3])],
     ],
     [0, [], place(1, 4, [1, 2, 3]), [orders(2, { kind: "remove", nodeId: 1 })]],
+    [0, [], hold(60_000), [hold(0)]],
     [0, [register], { kind: "unregister-range", keySpace: "k" }, [register]],
     [0, [register], splits, [abort, finish("source")]],
     [0, [register, splits], retry(1), [retry(2)]],

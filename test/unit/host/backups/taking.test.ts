@@ -1,6 +1,8 @@
 /** A backup over several nodes, from the question to the manifest, verified as whoever restores would. */
 import t from "tap";
 import { COUNTER_MAX, compareHlc } from "../../../../src/base/hlc.js";
+import type { TopologyAnswer } from "../../../../src/host/backups/backup-messages.js";
+import { topologyFault } from "../../../../src/host/keeping/topology.js";
 import { TakingCluster } from "../../../doubles/backup/taking-world.js";
 
 t.test("P-132 P-133 a Full has every partition, each exactly at its mark", (t) => {
@@ -63,5 +65,25 @@ t.test("P-135 an Incremental goes on where its parent ended", (t) => {
     t.equal(logs.length, 3, `every partition has its part, also ${partition}`);
   }
   t.equal(cluster.take(1, { kind: "incremental", parentId: "f".repeat(32) }).said, "ParentMissing");
+  t.end();
+});
+
+t.test("P-132 what changed between two reads of meta makes no backup", (t) => {
+  const before: TopologyAnswer = {
+    ...{ kind: "topology", term: 3, topologyVersion: 7, level: 2, lineage: "a" },
+    ...{ partitions: [0, 1], isMoving: false },
+  };
+  const said = (
+    change: Partial<TopologyAnswer>,
+    kind: "full" | "coordinated" = "full",
+    isLed = true,
+  ): string | undefined => topologyFault(before, { ...before, ...change }, kind, isLed)?.code;
+  t.equal(said({}), undefined);
+  t.equal(said({ term: 4 }), undefined, "a Full outlives a leader of meta");
+  t.equal(said({ topologyVersion: 8 }), "TopologyChanged");
+  t.equal(said({ lineage: "b" }), "TopologyChanged");
+  t.equal(said({}, "coordinated"), undefined);
+  t.equal(said({ term: 4 }, "coordinated"), "RetryableLeadershipLoss");
+  t.equal(said({}, "coordinated", false), "RetryableLeadershipLoss");
   t.end();
 });
