@@ -135,7 +135,9 @@ class Run {
     if (this.hasEnded) return;
     this.hasEnded = true;
     const { end, operation } = this;
-    if (end !== null) return systemTimers.soon(() => this.done(end));
+    if (end?.ok === true) return systemTimers.soon(() => this.done(end));
+    // A fault of the disk may have ended it before it could remove anything.
+    if (end !== null) return this.clear(() => this.done(end));
     const fields = { operation, how, errors: this.errors };
     this.logger.log("error", "the process of a restore ended too early", fields);
     this.clear(() => {

@@ -184,6 +184,10 @@ t.test("P-139 a target is judged by its text and by what is there", (t) => {
   ]) {
     t.match(bench.said({ targetDir: target }), /^TargetConflict/, target);
   }
+  for (const live of ["live", "live/data", "LIVE/Data", "Live/data/new"]) {
+    const targetDir = `${RESTORE_ROOT}/${live}`;
+    t.match(bench.said({ targetDir }), /^TargetConflict: .*overlaps/, live);
+  }
   t.equal(bench.said({ targetDir: `${RESTORE_ROOT}/live/other` }), "ok");
   t.equal(bench.said({ targetDir: `${RESTORE_ROOT}/there/new/` }), "ok");
   t.end();
@@ -338,10 +342,28 @@ t.test("P-137 a damaged claim ends the restore, one that was never finished does
   t.end();
 });
 
+/** A claim has its name long before it has its content. */
+function writeClaimsSlowly(bench: RestoreBench): void {
+  const { archive, disk } = bench.backups;
+  const later = (turns: number, then: () => void): void =>
+    turns === 0 ? then() : disk.soon(() => later(turns - 1, then));
+  const create = archive.create.bind(archive);
+  archive.create = (path, done) => {
+    create(path, (made) => {
+      if (made.ok) {
+        const write = made.value.write.bind(made.value);
+        made.value.write = (bytes, then) => later(30, () => write(bytes, then));
+      }
+      done(made);
+    });
+  };
+}
+
 t.test("P-137 of two restores at the same time one knows what the other set", (t) => {
   for (let seed = 1; seed <= 20; seed++) {
     const bench = new RestoreBench(UNSIGNED, [0, 1], seed);
     bench.cluster.take(1);
+    writeClaimsSlowly(bench);
     const ends: string[] = [];
     const begin = (name: string): void => {
       bench.begin({ targetDir: `${RESTORE_ROOT}/${name}` }).run((end) => {
@@ -352,7 +374,7 @@ t.test("P-137 of two restores at the same time one knows what the other set", (t
     bench.backups.call<undefined>(() => {
       begin("a");
       bench.atTurn = () => {
-        if (++turn === seed * 4) begin("b");
+        if (++turn === seed) begin("b");
       };
     });
     t.same(ends, ["ok", "ok"], `seed ${seed}`);
