@@ -46,6 +46,7 @@ import {
 import { Draft, FAREWELL, Inbox } from "../../../src/operations/wire/frames.js";
 import { InventingReader } from "../../doubles/base/inventing-reader.js";
 import { entries } from "../../doubles/disk/fixture.js";
+import { BACKUP_FRAME } from "./backup-frames.js";
 import { type Format, format } from "./format.js";
 
 const MESSAGE_KINDS: readonly MessageKind[] = [
@@ -268,6 +269,7 @@ function readHearing(bytes: Uint8Array): number | null {
 
 /** Frames that have a version of their own, by their names in the table of levels. */
 export const FRAME_FORMATS: Readonly<Record<string, Format>> = {
+  "backup frame": BACKUP_FRAME,
   "raft frame": format(4, [MESSAGE_KINDS.map(messageOf)], writeRaft, readRaft),
   "snapshot frame": format(2, SNAPSHOT_FRAMES, encodeSnapshotFrame, decodeSnapshotFrame),
   "call frame": format<Call>(
