@@ -18,6 +18,8 @@ const DEAF_MS = 8000;
 /** Long enough for the heir to lead and to claim twice, and shorter than links last (ms). */
 const HELD_MIN_MS = 300;
 const HELD_MAX_MS = 1500;
+/** A leader that is being replaced asks for nothing any more (ms). */
+const ASKS_MS = 40;
 /** With fewer nodes meta decides nothing without the two. */
 const NODES_MIN = 5;
 
@@ -67,7 +69,8 @@ function hold(
   const lastsMs = World.between(prng, HELD_MIN_MS, HELD_MAX_MS);
   scene.until(lastsMs, scene.network.cut(leader.nodeId, judge.nodeId));
   scene.world.say(leader.nodeId, `its cut is held up; node ${heir.nodeId} is to lead the source`);
-  scene.world.schedule(0, () => {
+  // By then it has heard that the target closed it, and has asked for the cut.
+  scene.world.schedule(ASKS_MS + prng.below(ASKS_MS), () => {
     const { running } = leader;
     running?.life.enter(() => {
       const replica = running.node["parts"].registry.all.find(({ group }) => {

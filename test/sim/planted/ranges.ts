@@ -319,6 +319,8 @@ export const rangeBugs: readonly Mutation[] = [
       ),
     ],
     {
+      // Key spaces end late in each cycle.
+      ticks: 24_000,
       ranges: {
         ...LIVELY,
         ...{ kinds: ["split-space", "unregister-space"], hasWitness: true },

@@ -1,5 +1,6 @@
 /** Moves of key ranges between the groups of whole nodes, from the begin to the last row purged. */
 import t from "tap";
+import { measuredMove } from "../../../../perf/micro/range-move.js";
 import { RangingCluster } from "../../../doubles/host/ranging.js";
 
 const KEYS = Array.from({ length: 300 }, (_each, at) => `room/${String(at).padStart(4, "0")}`);
@@ -166,3 +167,13 @@ t.test("a cluster that sleeps is woken to look at sizes, and does not spin for i
   t.same(lost(cluster), []);
   t.end();
 });
+
+t.test(
+  "what a split costs is measured of a whole one, and a copy is little more than its rows",
+  (t) => {
+    const { movedKeys, movedBytes, rowBytes } = measuredMove(600);
+    t.equal(movedKeys, 300);
+    t.ok(movedBytes <= 1.3 * rowBytes, `${movedBytes} bytes for ${rowBytes}`);
+    t.end();
+  },
+);
