@@ -1,5 +1,6 @@
 /**
- * Writes the Grafana dashboard from the table below. With `--check` it only says whether the file is as it should be; a test
+ * Writes what is made of other files for monitoring: the Grafana dashboard from the table below, and the alert rules once more
+ * as the object that the operator of Prometheus takes. With `--check` it only says which of them is not as it should be; a test
  * asks that, and holds each query against the families of docs/metrics.md.
  */
 import { readFileSync, writeFileSync } from "node:fs";
@@ -334,8 +335,27 @@ function dashboard() {
   };
 }
 
+/** The rules as a PrometheusRule: its `spec` is the file. */
+function rulesObject() {
+  const rules = readFileSync(join(root, "scripts/deploy/monitoring/rules.yaml"), "utf8");
+  const indented = rules
+    .split("\n")
+    .filter((line) => line !== "" && !line.startsWith("#"))
+    .map((line) => `  ${line}\n`);
+  const head = [
+    "# Made from monitoring/rules.yaml by scripts/monitoring.mjs.",
+    "apiVersion: monitoring.coreos.com/v1",
+    "kind: PrometheusRule",
+    "metadata:",
+    "  name: svc",
+    "spec:",
+  ];
+  return `${head.join("\n")}\n${indented.join("")}`;
+}
+
 const made = [
   ["scripts/deploy/monitoring/dashboard.json", `${JSON.stringify(dashboard(), null, 2)}\n`],
+  ["scripts/deploy/kubernetes/overlays/monitoring/rules.yaml", rulesObject()],
 ];
 const isCheck = process.argv.includes("--check");
 for (const [path, text] of made) {
