@@ -18,6 +18,7 @@ const parts = new Set([
   "grpc-items.ts",
   "lean-http2.ts",
   "local-nodes.ts",
+  "processor.ts",
   "grpc-options.ts",
   "grpc-tally.ts",
 ]);

@@ -3,7 +3,7 @@
  * processes in turn, each with all kinds of load one after another, and a pause before each phase so
  * that nothing is left of the one before. The driver is this tree's. Run: SVC_PERF_BASE=<built tree> npm run perf -- load/compare
  */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import {
@@ -13,6 +13,7 @@ import {
   temporaryDirectory,
 } from "../../test/process/cluster/server-process.js";
 import { drive } from "./drive.js";
+import { processorMs } from "./processor.js";
 import { median, phaseSeconds, printMachine, printTable } from "./report.js";
 
 const SHAPES = {
@@ -26,16 +27,7 @@ const KINDS = Object.keys(SHAPES) as Kind[];
 
 const ROUNDS = 4;
 const PAUSE_MS = 3000;
-/** A unit of /proc/<pid>/stat. */
-const CLOCK_TICK_MS = 10;
 const own = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
-
-/** User and system time of a process and its threads (ms). */
-function processorMs(pid: number): number {
-  const [, rest = ""] = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ");
-  const fields = rest.split(" ");
-  return (Number(fields[11]) + Number(fields[12])) * CLOCK_TICK_MS;
-}
 
 /** Microseconds for each operation of each kind, of one life of a server of `tree`. */
 async function measure(tree: string): Promise<Map<Kind, number[]>> {
@@ -53,9 +45,9 @@ async function measure(tree: string): Promise<Map<Kind, number[]>> {
   const found = new Map<Kind, number[]>();
   for (const kind of [...KINDS, ...KINDS]) {
     await sleep(PAUSE_MS);
-    const before = processorMs(server.child.pid ?? 0);
+    const before = processorMs([server.child.pid ?? 0]);
     const { operationsPerSecond } = await drive(grpc, seconds, SHAPES[kind]);
-    const usedMs = processorMs(server.child.pid ?? 0) - before;
+    const usedMs = processorMs([server.child.pid ?? 0]) - before;
     found.set(kind, [
       ...(found.get(kind) ?? []),
       (usedMs * 1000) / (operationsPerSecond * seconds),

@@ -7,6 +7,7 @@ const driver = join(dirname(fileURLToPath(import.meta.url)), "grpc-driver.js");
 
 /** What the driver prints. */
 export interface DriverReport {
+  readonly operations: number;
   readonly operationsPerSecond: number;
   readonly outcomes: Readonly<Record<string, number>>;
   readonly errors: number;

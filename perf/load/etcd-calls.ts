@@ -9,7 +9,7 @@
 import { type EtcdKind, type EtcdSlot, etcdSlot, rangeCall } from "./etcd-items.js";
 import { type Options, headersFor } from "./grpc-options.js";
 import { MessageCutter, type Tally } from "./grpc-tally.js";
-import { LeanConnection } from "./lean-http2.js";
+import { type HeaderFields, LeanConnection } from "./lean-http2.js";
 
 interface OpenCall {
   readonly slot: number;
@@ -31,7 +31,7 @@ export async function driveEtcd(
   );
   const beganMs = new Float64Array(slots);
   const calls = new Map<number, OpenCall>();
-  const headers = new Map<string, Buffer>();
+  const headers = new Map<string, HeaderFields>();
   let stopped = false;
   const send = (slot: number, isNew: boolean): void => {
     const { path, body } = (own[slot] as EtcdSlot).next();

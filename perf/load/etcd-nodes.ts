@@ -56,6 +56,10 @@ export class EtcdNodes {
     return ports.client;
   }
 
+  get pids(): readonly number[] {
+    return this.children.map(({ pid }) => pid ?? 0);
+  }
+
   async end(): Promise<void> {
     const gone = this.children.map(
       (child) =>

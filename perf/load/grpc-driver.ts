@@ -5,7 +5,7 @@
  * node dist/perf/load/grpc-driver.js --address 127.0.0.1:8083 --kind next --inflight 1024 --frame
  * 128 --seconds 5
  *
- * Kinds that begin with "etcd-" speak to an etcd node instead, always by unary calls.
+ * `--address` may name several nodes, separated by commas: the connections go to them in turn. Kinds that begin with "etcd-" speak to an etcd node instead, always by unary calls.
  *
  * Owns its connections. Invariants: 1. Closed loop: a slot sends its next operation when the last
  * one is answered. 2. What was answered during the warm-up is not counted. 3. Latency is from the
@@ -26,7 +26,7 @@ import {
 } from "./grpc-items.js";
 import { headersFor, options, type Options } from "./grpc-options.js";
 import { MessageCutter, outcomeOf, Tally } from "./grpc-tally.js";
-import { LeanConnection } from "./lean-http2.js";
+import { type HeaderFields, LeanConnection } from "./lean-http2.js";
 
 const ALL_PAYLOADS = ~0b111;
 const FRAME_TYPE = 15;
@@ -145,7 +145,7 @@ interface UnaryCall {
 async function driveUnary(settings: Options, plan: Plan, slots: number, tally: Tally) {
   const steps = Array.from({ length: slots }, (_, slot) => plan.stepsOf(slot));
   const turns = new Uint8Array(slots);
-  const blocks = new Map<string, Buffer>();
+  const blocks = new Map<string, HeaderFields>();
   const calls = new Map<number, UnaryCall>();
   let stopped = false;
   const send = (slot: number): void => {
@@ -231,7 +231,9 @@ async function main(): Promise<void> {
   const slots = Math.max(1, Math.floor(settings.inflight / settings.connections));
   const stops: (() => void)[] = [];
   for (let connection = 0; connection < settings.connections; connection++) {
-    stops.push(await begin(settings, `${settings.prefix}/${connection}`, slots, tally));
+    const address = settings.addresses[connection % settings.addresses.length];
+    const own = { ...settings, ...address };
+    stops.push(await begin(own, `${settings.prefix}/${connection}`, slots, tally));
   }
   await new Promise((resolve) => setTimeout(resolve, settings.warmupSeconds * 1000));
   tally.begin();

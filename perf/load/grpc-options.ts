@@ -6,11 +6,16 @@
 import { parseArgs } from "node:util";
 import { ETCD_KINDS, type EtcdKind } from "./etcd-items.js";
 import { KINDS, type Kind } from "./grpc-items.js";
-import { headerBlock } from "./lean-http2.js";
+import type { HeaderFields } from "./lean-http2.js";
 
-export interface Options {
+export interface Address {
   readonly host: string;
   readonly port: number;
+}
+
+export interface Options extends Address {
+  /** Where the connections go, one after the other; the first is `host` and `port`. */
+  readonly addresses: readonly Address[];
   readonly tls: boolean;
   readonly token: string;
   readonly kind: Kind | EtcdKind;
@@ -25,12 +30,12 @@ export interface Options {
   readonly warmupSeconds: number;
 }
 
-/** The header block of a call. */
+/** The header fields of a call. */
 export function headersFor(
   { host, port, tls, token }: Pick<Options, "host" | "port" | "tls" | "token">,
   path: string,
-): Buffer {
-  return headerBlock({
+): HeaderFields {
+  return {
     ":method": "POST",
     ":scheme": tls ? "https" : "http",
     ":path": path,
@@ -38,7 +43,7 @@ export function headersFor(
     "content-type": "application/grpc",
     te: "trailers",
     ...(token === "" ? {} : { authorization: `Bearer ${token}` }),
-  });
+  };
 }
 
 /** Reads the command line; throws with a sentence when it cannot be meant. */
@@ -67,10 +72,14 @@ export function options(): Options {
   if (kind === undefined || mode === undefined) {
     throw new Error(`--kind is one of ${kinds.join(", ")}; --mode is stream or unary`);
   }
-  const at = values.address.lastIndexOf(":");
+  const addresses = values.address.split(",").map((text) => {
+    const at = text.lastIndexOf(":");
+    return { host: text.slice(0, at), port: Number(text.slice(at + 1)) };
+  });
+  const [first] = addresses as [Address];
   return {
-    host: values.address.slice(0, at),
-    port: Number(values.address.slice(at + 1)),
+    ...first,
+    addresses,
     tls: values.tls,
     token: values.token,
     kind,

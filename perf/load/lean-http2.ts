@@ -2,10 +2,10 @@
  * A minimal HTTP/2 client for load: just enough of RFC 9113 to speak gRPC to one server, at a
  * fraction of the cost of the platform's client, so that the driver is not what is measured.
  *
- * Owns one socket. Header blocks are written as literals without indexing or Huffman coding, so
- * that a block is built once and sent many times; received header blocks are not decoded (the
- * message itself says what came of a call). Invariants: 1. The peer's flow control is obeyed; data
- * waits for its window. 2. Received data is credited back at once.
+ * Owns one socket. Header fields enter the peer's table when they are sent first and are named by
+ * their numbers from then on, as every client in use does it; received header blocks are not
+ * decoded (the message itself says what came of a call). Invariants: 1. The peer's flow control is
+ * obeyed; data waits for its window. 2. Received data is credited back at once.
  */
 import { connect, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
@@ -42,13 +42,43 @@ function literal(text: string): Buffer {
   return Buffer.concat([Buffer.from([bytes.length]), bytes]);
 }
 
-/** A header block of literal fields that do not enter the peer's table. */
-export function headerBlock(fields: Readonly<Record<string, string>>): Buffer {
-  const parts: Buffer[] = [];
-  for (const [name, value] of Object.entries(fields)) {
-    parts.push(Buffer.from([0]), literal(name), literal(value));
+/** Header fields in the order in which they are sent. */
+export type HeaderFields = Readonly<Record<string, string>>;
+
+const STATIC_ENTRIES = 61;
+/** Of the table that every peer has; fields beyond it would push out others. */
+const TABLE_MAX_BYTES = 4096;
+const ENTRY_OVERHEAD_BYTES = 32;
+
+/** The header blocks of one connection, and what its peer's table holds of them. */
+class HeaderBlocks {
+  private readonly inserted = new Map<string, number>();
+  private tableBytes = 0;
+  private blocks = new Map<HeaderFields, Buffer>();
+
+  /** The block of `fields`; built once for each object. */
+  of(fields: HeaderFields): Buffer {
+    const known = this.blocks.get(fields);
+    if (known !== undefined) return known;
+    const before = this.inserted.size;
+    const parts = Object.entries(fields).map(([name, value]) => this.field(name, value));
+    // What enters the table moves everything in it one place on.
+    if (this.inserted.size > before) this.blocks = new Map();
+    else this.blocks.set(fields, Buffer.concat(parts));
+    return Buffer.concat(parts);
   }
-  return Buffer.concat(parts);
+
+  private field(name: string, value: string): Buffer {
+    const key = `${name}: ${value}`;
+    const place = this.inserted.get(key);
+    if (place !== undefined) {
+      return Buffer.from([0x80 | (STATIC_ENTRIES + this.inserted.size - place)]);
+    }
+    this.inserted.set(key, this.inserted.size);
+    this.tableBytes += name.length + value.length + ENTRY_OVERHEAD_BYTES;
+    if (this.tableBytes > TABLE_MAX_BYTES) throw new RangeError("the driver's headers are few");
+    return Buffer.concat([Buffer.from([0x40]), literal(name), literal(value)]);
+  }
 }
 
 function frame(type: number, flags: number, stream: number, payload: Buffer): Buffer {
@@ -70,6 +100,7 @@ function uint32(value: number): Buffer {
 export class LeanConnection {
   private readonly socket: Socket;
   private readonly handlers: LeanHandlers;
+  private readonly blocks = new HeaderBlocks();
   private rest: Buffer = Buffer.alloc(0);
   private nextStream = 1;
   private out: Buffer[] = [];
@@ -114,20 +145,20 @@ export class LeanConnection {
   }
 
   /** Opens a stream; returns its number. Nothing leaves before `flush`. */
-  request(block: Buffer): number {
+  request(fields: HeaderFields): number {
     const stream = this.nextStream;
     this.nextStream += 2;
     this.windows.set(stream, this.initialWindow);
-    this.out.push(frame(Frame.headers, END_HEADERS, stream, block));
+    this.out.push(frame(Frame.headers, END_HEADERS, stream, this.blocks.of(fields)));
     return stream;
   }
 
   /** A unary call: opens a stream, sends the whole body and ends it. The body must be small. */
-  call(block: Buffer, body: Buffer): number {
+  call(fields: HeaderFields, body: Buffer): number {
     const stream = this.nextStream;
     this.nextStream += 2;
     this.sendWindow -= body.length;
-    this.out.push(frame(Frame.headers, END_HEADERS, stream, block));
+    this.out.push(frame(Frame.headers, END_HEADERS, stream, this.blocks.of(fields)));
     this.out.push(frame(Frame.data, END_STREAM, stream, body));
     return stream;
   }

@@ -9,6 +9,7 @@ import { rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import {
+  serverMain,
   ServerProcess,
   freePorts,
   sleep,
@@ -42,11 +43,16 @@ export class LocalNodes {
   private constructor(
     private readonly founders: number,
     private readonly flags: readonly string[],
+    private readonly command: readonly string[],
   ) {}
 
-  /** Founds a cluster of nodes 1 to `founders`. */
-  static async start(flags: readonly string[], founders = 3): Promise<LocalNodes> {
-    const nodes = new LocalNodes(founders, flags);
+  /** Founds a cluster of nodes 1 to `founders`. `main`: the program; usually that of this tree. */
+  static async start(
+    flags: readonly string[],
+    founders = 3,
+    main = serverMain,
+  ): Promise<LocalNodes> {
+    const nodes = new LocalNodes(founders, flags, [process.execPath, main]);
     // All at once: a port that was let go may be drawn again.
     const drawn = await freePorts(3 * founders);
     for (let id = 1; id <= founders; id++) {
@@ -66,6 +72,11 @@ export class LocalNodes {
   private async draw(id: number): Promise<void> {
     const [peer, grpc, http] = [await freePort(), await freePort(), await freePort()];
     this.ports.set(id, { peer, grpc, http });
+  }
+
+  /** Process ids, in the order of the nodes. */
+  get pids(): readonly number[] {
+    return [...this.processes.values()].map(({ child }) => child.pid ?? 0);
   }
 
   get ids(): readonly number[] {
@@ -116,7 +127,7 @@ export class LocalNodes {
       `--storage-path=${this.pathOf(id)}`,
       ...this.flags,
     ];
-    this.processes.set(id, new ServerProcess(flags));
+    this.processes.set(id, new ServerProcess(flags, this.command));
   }
 
   /** SIGKILL; returns when the process is gone. */
