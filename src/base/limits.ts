@@ -31,6 +31,15 @@ export const STREAMS_PER_CONNECTION_MAX = 256;
  */
 export const RESETS_BURST_MAX = 800;
 export const RESETS_PER_SECOND = 30;
+/**
+ * Frames of HTTP/2 that are neither a request nor data of one: so many at once on a connection, and
+ * for long; each request gives some back.
+ */
+export const IDLE_FRAMES_BURST_MAX = 2000;
+export const IDLE_FRAMES_PER_SECOND = 200;
+export const IDLE_FRAMES_PER_WORK = 4;
+/** A header block as it travels, all its frames together. */
+export const HEADER_BLOCK_MAX_BYTES = 64 * KIB;
 export const CONNECTIONS_MAX = 10_000;
 /** Connections of the health listener, which are not counted among those of clients. */
 export const HEALTH_CONNECTIONS_MAX = 64;

@@ -40,7 +40,7 @@ export const ROOMS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["cluster"],
   ],
   disk: [["log", "store"]],
-  grpc: [["calls"], ["batch", "services"]],
+  grpc: [["h2"], ["calls"], ["batch", "services"]],
   rest: [["json"], ["http"], ["routes"]],
   server: [["flags", "metrics"], ["security"], ["listeners", "restoring"], ["forcing"]],
   client: [

@@ -75,7 +75,7 @@ export const ALLOWED: Readonly<Record<string, readonly string[]>> = {
 /** Folders that may import each third-party package. */
 export const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   "node-lmdb": ["disk"],
-  "@grpc/grpc-js": ["grpc", "client", "net"],
+  "@grpc/grpc-js": ["client"],
   fastify: ["rest"],
   protobufjs: ["proto"],
   pino: ["server"],

@@ -3,14 +3,15 @@
  * turn.
  *
  * Owns the stream's writer. Invariants: 1. In frame mode a message holds at most 256 items and 1
- * MiB, a single larger item excepted. 2. What is handed to the stream is a copy; the writer is used
- * again. 3. Bytes that the transport has not taken yet are counted, for this stream and for the
- * node, so that a reader that stops reading stops being read from. 4. A large answer waits as it
- * is, and is encoded when the transport has taken what came before (P-200).
+ * MiB, a single larger item excepted. 2. What is handed to the call is in the writer, which is used
+ * again: the call copies what it cannot send at once. 3. Bytes that the transport has not taken yet
+ * are counted, for this stream and for the node, so that a reader that stops reading stops being
+ * read from. 4. A large answer waits as it is, and is encoded when the transport has taken what
+ * came before (P-200).
  */
-import type { ServerDuplexStream } from "@grpc/grpc-js";
 import { FRAME_ITEMS_MAX, FRAME_MAX_BYTES, HTTP_SILENCE_MS } from "../../base/limits.js";
 import type { LargeAnswers } from "../calls/large-answers.js";
+import type { Call } from "../h2/call.js";
 import { ProtoWriter } from "../../proto/codec.js";
 import type { DataAnswer, DataRequest } from "../../operations/api/requests.js";
 import type { BatchOperation } from "../calls/method.js";
@@ -47,7 +48,7 @@ interface HeldAnswer {
 }
 
 export class BatchOutput {
-  private readonly call: ServerDuplexStream<Buffer, Buffer>;
+  private readonly call: Call;
   private readonly large: LargeAnswers;
   private readonly onSent: () => void;
   private writer = new ProtoWriter(1024).skip(HEADER_BYTES);
@@ -64,11 +65,10 @@ export class BatchOutput {
   private silence: NodeJS.Timeout | null = null;
 
   /** `onSent`: called when the transport took something, and when a held answer was encoded. */
-  constructor(call: ServerDuplexStream<Buffer, Buffer>, large: LargeAnswers, onSent: () => void) {
+  constructor(call: Call, large: LargeAnswers, onSent: () => void) {
     this.call = call;
     this.large = large;
     this.onSent = onSent;
-    large.streams.whenClosed(call.metadata, () => this.close());
   }
 
   /** Bytes of answers that wait for the peer. */
@@ -106,7 +106,7 @@ export class BatchOutput {
     unsent.take(sizeBytes);
     this.heldBytes += sizeBytes;
     this.held.push({ item, sizeBytes });
-    this.silence ??= setTimeout(() => this.large.streams.cut(this.call.metadata), HTTP_SILENCE_MS);
+    this.silence ??= setTimeout(() => this.call.cut(), HTTP_SILENCE_MS);
     this.encodeHeld();
     return true;
   }
@@ -161,7 +161,7 @@ export class BatchOutput {
 
   private complete(start: number): void {
     if (!this.frames) {
-      this.send(this.writer.copy(start, this.writer.sizeBytes));
+      this.send(this.writer.view(start));
       this.restart();
       return;
     }
@@ -200,24 +200,24 @@ export class BatchOutput {
     start = this.writer.prependVarint(FRAME_TAG, start);
     start = this.writer.prependVarint(FRAME_TYPE, start);
     start = this.writer.prependVarint(TYPE_TAG, start);
-    this.send(this.writer.copy(start, end));
+    this.send(this.writer.view(start).subarray(0, end - start));
   }
 
-  private send(message: Buffer): void {
+  private send(message: Uint8Array): void {
+    if (this.closed || this.call.send(message)) return;
+    this.unsentBytes += message.length;
+    this.large.unsent.take(message.length);
+  }
+
+  /** The transport took so many bytes that it could not take when they were sent. */
+  taken(sizeBytes: number): void {
     if (this.closed) return;
-    const { unsent } = this.large;
-    const sizeBytes = message.length;
-    this.unsentBytes += sizeBytes;
-    unsent.take(sizeBytes);
-    this.call.write(message, () => {
-      if (this.closed) return;
-      this.unsentBytes -= sizeBytes;
-      unsent.give(sizeBytes);
-      if (this.waitingBytes > 0) this.silence?.refresh();
-      else this.endSilence();
-      this.encodeHeld();
-      this.onSent();
-    });
+    this.unsentBytes -= sizeBytes;
+    this.large.unsent.give(sizeBytes);
+    if (this.waitingBytes > 0) this.silence?.refresh();
+    else this.endSilence();
+    this.encodeHeld();
+    this.onSent();
   }
 
   private endSilence(): void {
@@ -226,7 +226,7 @@ export class BatchOutput {
   }
 
   /** The stream is gone: nothing waits for it any more. */
-  private close(): void {
+  close(): void {
     if (this.closed) return;
     this.closed = true;
     this.endSilence();

@@ -8,7 +8,6 @@
  * without giving others a turn. 3. After half-close the stream ends when the last answer is out. 4.
  * An item that is malformed inside gets InvalidInput; only an unreadable envelope ends the stream.
  */
-import { type Metadata, status, type ServerDuplexStream } from "@grpc/grpc-js";
 import { assert } from "../../base/assert.js";
 import { FRAME_ITEMS_MAX, FRAME_MAX_BYTES } from "../../base/limits.js";
 import {
@@ -18,15 +17,16 @@ import {
   type RequestContext,
 } from "../../operations/api/requests.js";
 import { protoReader, type ProtoReader } from "../../proto/codec.js";
-import { allows, type Role } from "../calls/access.js";
+import { allows } from "../h2/access.js";
+import type { Call, CallHandler } from "../h2/call.js";
+import { Status } from "../h2/constants.js";
+import { failureOf } from "../h2/failure.js";
 import { answerSizeBytes, LARGE_ANSWER_BYTES } from "../calls/answer-size.js";
 import { BatchOutput, FRAME_FIELD, FRAME_TYPE } from "./batch-output.js";
 import { EnvelopeScanner, NOT_A_FRAME, NO_ITEM } from "./envelope.js";
 import type { BatchOperation, BatchStreamKind } from "../calls/method.js";
 import { ReadAhead } from "./read-ahead.js";
-import { callError, malformedRequest, type Flushable, type GrpcRuntime } from "../calls/runtime.js";
-
-export type BatchCall = ServerDuplexStream<Buffer, Buffer>;
+import { malformedRequest, type Flushable, type GrpcRuntime } from "../calls/runtime.js";
 
 const ITEMS_PER_TURN = 1024;
 
@@ -37,11 +37,10 @@ function payloadFields(kind: BatchStreamKind): number {
   return bits;
 }
 
-export class BatchStream implements Flushable {
+export class BatchStream implements Flushable, CallHandler {
   private readonly runtime: GrpcRuntime;
   private readonly kind: BatchStreamKind;
-  private readonly call: BatchCall;
-  private readonly role: Role;
+  private readonly call: Call;
   private readonly output: BatchOutput;
   private readonly ahead = new ReadAhead();
   private readonly scanner: EnvelopeScanner;
@@ -63,52 +62,52 @@ export class BatchStream implements Flushable {
   private flushAsked = false;
   /** When the first answer of this turn came (-1: none yet): one look at the clock times all. */
   private answeredMs = -1;
-  private halfClosed = false;
+  private isHalfClosed = false;
   private closed = false;
 
   constructor(
     runtime: GrpcRuntime,
     kind: BatchStreamKind,
-    call: BatchCall,
-    role: Role,
+    call: Call,
     onClosed: (stream: BatchStream) => void,
   ) {
     this.runtime = runtime;
     this.kind = kind;
     this.call = call;
-    this.role = role;
     this.onClosed = onClosed;
     this.scanner = new EnvelopeScanner(payloadFields(kind));
-    this.streamHops = runtime.forwardHops(call.metadata);
-    this.streamRequestId = runtime.requestId(call.metadata);
+    this.streamHops = call.head.forwardHops;
+    this.streamRequestId = runtime.requestId(call.head);
     this.output = new BatchOutput(call, runtime.large, () => {
-      if (this.reader !== null || this.halfClosed) this.askFlush();
+      if (this.reader !== null || this.isHalfClosed) this.askFlush();
     });
   }
 
-  /** Starts to read. `headers`: sent at once, so that the client knows before its first item. */
-  start(headers: Metadata): void {
-    const { call } = this;
-    call.sendMetadata(headers);
-    call.on("data", (message: Buffer) => {
-      assert(this.reader === null, "the next message is read when the last one is done");
-      if (this.closed) return;
-      this.reader = protoReader(message);
-      this.inFrame = false;
-      this.pump();
-    });
-    call.on("end", () => {
-      this.halfClosed = true;
-      this.endWhenDone();
-    });
-    call.on("cancelled", () => this.close());
-    // A failing transport also cancels the call; the event only has to have a listener.
-    call.on("error", () => this.close());
+  message(bytes: Buffer): void {
+    assert(this.reader === null, "the next message is read when the last one is done");
+    if (this.closed) return;
+    this.reader = protoReader(bytes);
+    this.inFrame = false;
+    this.pump();
+  }
+
+  halfClosed(): void {
+    this.isHalfClosed = true;
+    this.endWhenDone();
+  }
+
+  taken(sizeBytes: number): void {
+    this.output.taken(sizeBytes);
+  }
+
+  gone(): void {
+    this.output.close();
+    this.close();
   }
 
   /** Reads no further message; what was read is answered, then the stream ends with OK. */
   drain(): void {
-    this.halfClosed = true;
+    this.isHalfClosed = true;
     this.call.pause();
     this.endWhenDone();
   }
@@ -141,7 +140,7 @@ export class BatchStream implements Flushable {
     if (this.output.waiting || count === ITEMS_PER_TURN) this.askFlush();
     // With room used up, an answer, or the transport taking one, has this read on.
     if (this.reader !== null) this.call.pause();
-    else if (!this.halfClosed) this.call.resume();
+    else if (!this.isHalfClosed) this.call.resume();
   }
 
   private hasRoom(): boolean {
@@ -218,8 +217,8 @@ export class BatchStream implements Flushable {
       this.output.echo(type, requestId);
       return;
     }
-    if (!allows(this.role, operation.method.role)) {
-      this.refuse(status.PERMISSION_DENIED, "the role of the caller does not allow this item");
+    if (!allows(this.call.caller.role, operation.method.role)) {
+      this.refuse(Status.PERMISSION_DENIED, "the role of the caller does not allow this item");
       return;
     }
     const request = readRequest(operation, reader, payloadStart, payloadEnd);
@@ -238,11 +237,7 @@ export class BatchStream implements Flushable {
 
   private contextOf(nowMs: number, itemHops: number): RequestContext {
     const { requestTimeoutMs } = this.runtime.options;
-    const callDeadline = this.call.getDeadline();
-    const deadlineMs =
-      callDeadline === Infinity
-        ? nowMs + requestTimeoutMs
-        : this.runtime.deadlineMs(callDeadline, requestTimeoutMs);
+    const deadlineMs = Math.min(this.call.deadlineMs, nowMs + requestTimeoutMs);
     const hops = this.kind.forwarded ? Math.max(1, itemHops, this.streamHops) : this.streamHops;
     return new ItemContext(deadlineMs, hops, this.streamRequestId, this.items);
   }
@@ -284,7 +279,7 @@ export class BatchStream implements Flushable {
   }
 
   private endWhenDone(): void {
-    if (!this.halfClosed || this.closed || this.reader !== null) return;
+    if (!this.isHalfClosed || this.closed || this.reader !== null) return;
     if (this.inflight > 0 || this.output.holds) return;
     this.output.flush();
     this.close();
@@ -294,23 +289,20 @@ export class BatchStream implements Flushable {
   private fail(): true {
     this.output.flush();
     this.close();
-    this.call.emit("error", malformedRequest());
+    this.call.fail(malformedRequest());
     return true;
   }
 
-  private refuse(code: status, details: string): void {
+  private refuse(code: number, details: string): void {
     this.output.flush();
     this.close();
-    this.call.emit("error", callError(code, details));
+    this.call.fail(failureOf(code, details));
   }
 
   private close(): void {
     if (this.closed) return;
     this.closed = true;
     this.reader = null;
-    // What the peer still sends is read and dropped, so that it does not stand in the connection's
-    // window.
-    this.call.resume();
     this.onClosed(this);
   }
 }

@@ -5,20 +5,12 @@
  * ENCODED_PER_TURN_BYTES, a single larger answer excepted. 2. What is counted is given back when
  * it was sent or its stream is gone, and a client that takes nothing for too long loses its stream.
  */
-import type { Metadata } from "@grpc/grpc-js";
 import { HTTP_SILENCE_MS } from "../../base/limits.js";
 import type { UnsentBytes } from "../../base/unsent.js";
+import type { Call } from "../h2/call.js";
 
 /** Some 5 ms. */
 const ENCODED_PER_TURN_BYTES = 8 * 1024 * 1024;
-
-/** The HTTP/2 streams below the calls, found by a call's metadata. */
-export interface CallStreams {
-  /** Calls back when the stream of the call is gone; at once when it is. */
-  whenClosed(metadata: Metadata, done: () => void): void;
-  /** Resets the stream of the call. */
-  cut(metadata: Metadata): void;
-}
 
 interface Ticket {
   readonly sizeBytes: number;
@@ -29,10 +21,7 @@ export class LargeAnswers {
   private queue: Ticket[] = [];
   private armed = false;
 
-  constructor(
-    readonly unsent: UnsentBytes,
-    readonly streams: CallStreams,
-  ) {}
+  constructor(readonly unsent: UnsentBytes) {}
 
   /** Has `encode` called in a later turn that has room for so many bytes. */
   encodeLater(sizeBytes: number, encode: () => void): void {
@@ -46,12 +35,12 @@ export class LargeAnswers {
    * Counts the answer of a call with one answer until its stream is gone. False: there is no room,
    * and the answer is not to be sent.
    */
-  hold(metadata: Metadata, sizeBytes: number): boolean {
-    const { unsent, streams } = this;
+  hold(call: Pick<Call, "cut" | "whenGone">, sizeBytes: number): boolean {
+    const { unsent } = this;
     if (!unsent.admits(sizeBytes)) return false;
     unsent.take(sizeBytes);
-    const timer = setTimeout(() => streams.cut(metadata), HTTP_SILENCE_MS);
-    streams.whenClosed(metadata, () => {
+    const timer = setTimeout(() => call.cut(), HTTP_SILENCE_MS);
+    call.whenGone(() => {
       clearTimeout(timer);
       unsent.give(sizeBytes);
     });

@@ -15,7 +15,7 @@ import type {
 } from "../../operations/api/requests.js";
 import type { Encodable, MessageCodec, ProtoReader, ProtoWriter } from "../../proto/codec.js";
 import type { GrpcRouteHint } from "../../proto/generated/sequences.js";
-import type { Role } from "./access.js";
+import type { Role } from "../h2/access.js";
 import { type AnswerExtent, answerExtent } from "./answer-size.js";
 
 export interface DataMethod {

@@ -8,22 +8,18 @@
  * travel together.
  */
 import { randomBytes } from "node:crypto";
-import {
-  status,
-  type Metadata,
-  type ServerUnaryCall,
-  type ServiceError,
-  Metadata as MetadataClass,
-} from "@grpc/grpc-js";
 import type { ConnectionBudget } from "../../base/connections.js";
-import { REQUEST_ID_MAX_CHARACTERS } from "../../base/limits.js";
 import type { UnsentBytes } from "../../base/unsent.js";
 import type { AuditPort } from "../../operations/api/audit.js";
 import type { OperationsPort, RequestContext } from "../../operations/api/requests.js";
 import { ProtoWriter } from "../../proto/codec.js";
-import type { Authenticator } from "./access.js";
+import type { Authenticator } from "../h2/access.js";
 import type { CallObserver } from "./call-observer.js";
-import { type CallStreams, LargeAnswers } from "./large-answers.js";
+import type { Call } from "../h2/call.js";
+import { Status } from "../h2/constants.js";
+import { type Failure, failureOf } from "../h2/failure.js";
+import type { RequestHead } from "../h2/fields.js";
+import { LargeAnswers } from "./large-answers.js";
 
 /** What server/ hands in. */
 export interface GrpcServerOptions {
@@ -69,21 +65,6 @@ export interface Flushable {
 
 /** Writers that grew beyond this are not kept (bytes). */
 const WRITER_KEPT_BYTES = 1024 * 1024;
-const VISIBLE_ASCII = /^[\x21-\x7e]+$/;
-
-/** Set by the gate on administrative calls, percent-encoded: who calls, and from where. */
-export const CALLER_NAME_HEADER = "svc-caller-name";
-export const CALLER_ADDRESS_HEADER = "svc-caller-address";
-
-/** The request id that a caller sent; null when it sent none that can be used. */
-export function givenRequestId(given: unknown): string | null {
-  const isUsable =
-    typeof given === "string" &&
-    given.length <= REQUEST_ID_MAX_CHARACTERS &&
-    VISIBLE_ASCII.test(given);
-  return isUsable ? given : null;
-}
-
 export class GrpcRuntime {
   readonly options: GrpcServerOptions;
   readonly operations: OperationsPort;
@@ -93,10 +74,10 @@ export class GrpcRuntime {
   private writer = new ProtoWriter(4096);
   private waiting: Flushable[] = [];
 
-  constructor(options: GrpcServerOptions, streams: CallStreams) {
+  constructor(options: GrpcServerOptions) {
     this.options = options;
     this.operations = options.operations;
-    this.large = new LargeAnswers(options.unsent, streams);
+    this.large = new LargeAnswers(options.unsent);
   }
 
   nowMs(): number {
@@ -110,39 +91,22 @@ export class GrpcRuntime {
   }
 
   /** The caller's request id, or a new one. */
-  requestId(metadata: Metadata): string {
-    const given = givenRequestId(metadata.get("x-request-id")[0]);
-    return given ?? `${this.idPrefix}-${(this.idCount++).toString(36)}`;
-  }
-
-  /**
-   * Hops of a request that another node sent on; anything that is no number of at least 1 counts as
-   * none.
-   */
-  forwardHops(metadata: Metadata): number {
-    const given = metadata.get("svc-forwarded")[0];
-    if (typeof given !== "string" || !/^[0-9]{1,9}$/.test(given)) return 0;
-    return Number(given);
+  requestId(head: RequestHead): string {
+    return head.requestId ?? `${this.idPrefix}-${(this.idCount++).toString(36)}`;
   }
 
   /** `boundMs`: the server's own, for a call without a deadline or with a later one. */
-  context(
-    call: Pick<ServerUnaryCall<unknown, unknown>, "metadata" | "getDeadline">,
-    boundMs: number,
-    requestId: string,
-  ): RequestContext {
+  context(call: Call, boundMs: number, requestId: string): RequestContext {
     return {
-      deadlineMs: this.deadlineMs(call.getDeadline(), boundMs),
-      forwardHops: this.forwardHops(call.metadata),
+      deadlineMs: this.deadlineMs(call.deadlineMs, boundMs),
+      forwardHops: call.head.forwardHops,
       requestId,
     };
   }
 
-  /** `callDeadline`: as the gRPC library has it, on the wall clock; Infinity = none. */
-  deadlineMs(callDeadline: Date | number, boundMs: number): number {
-    const nowMs = this.nowMs();
-    const restMs = Number(callDeadline) - Date.now();
-    return nowMs + (restMs < boundMs ? restMs : boundMs);
+  /** `callDeadlineMs`: on the monotonic clock; Infinity = none. */
+  deadlineMs(callDeadlineMs: number, boundMs: number): number {
+    return Math.min(callDeadlineMs, this.nowMs() + boundMs);
   }
 
   /** Has `one` flushed at the end of this turn. The caller asks once per turn and object. */
@@ -158,33 +122,21 @@ export class GrpcRuntime {
   };
 }
 
-/** An error that ends a call with a status. */
-export function callError(
-  code: status,
-  details: string,
-  trailers: Readonly<Record<string, string>> = {},
-): ServiceError {
-  const metadata = new MetadataClass();
-  for (const [name, value] of Object.entries(trailers)) metadata.set(name, value);
-  const error = new Error(details);
-  return Object.assign(error, { code, details, metadata });
-}
-
 /** The call was not taken in. */
-export function unadmitted(refused: "overloaded" | "shutting-down"): ServiceError {
+export function unadmitted(refused: "overloaded" | "shutting-down"): Failure {
   const why = refused === "overloaded" ? "another one is running" : "the node is shutting down";
-  return callError(status.UNAVAILABLE, `${refused}: ${why}; it had no effect`);
+  return failureOf(Status.UNAVAILABLE, `${refused}: ${why}; it had no effect`);
 }
 
 /** The cluster is not at the level since which this is carried out (contract 5.5 U8). */
-export function notAtLevel(): ServiceError {
+export function notAtLevel(): Failure {
   const text = "not-available-at-level: the cluster is at a lower level; it had no effect";
-  return callError(status.FAILED_PRECONDITION, text);
+  return failureOf(Status.FAILED_PRECONDITION, text);
 }
 
-export function malformedRequest(): ServiceError {
-  return callError(
-    status.INVALID_ARGUMENT,
+export function malformedRequest(): Failure {
+  return failureOf(
+    Status.INVALID_ARGUMENT,
     "the request is not a valid message: malformed, truncated, or text that is not valid UTF-8",
   );
 }

@@ -5,40 +5,36 @@
  * reaches no operation. 3. An exception in a handler ends the call with INTERNAL and is reported;
  * it is never only swallowed.
  */
-import { status, type Metadata, type handleUnaryCall, type ServiceError } from "@grpc/grpc-js";
 import type { DataAnswer, DataRequest, RequestContext } from "../../operations/api/requests.js";
 import { protoReader } from "../../proto/codec.js";
+import type { Role } from "../h2/access.js";
+import type { Call } from "../h2/call.js";
+import { Status, statusName } from "../h2/constants.js";
+import { type Failure, failureOf } from "../h2/failure.js";
 import { answerSizeBytes, LARGE_ANSWER_BYTES } from "./answer-size.js";
-import type { Role } from "./access.js";
 import type { DataMethod } from "./method.js";
-import {
-  CALLER_ADDRESS_HEADER,
-  CALLER_NAME_HEADER,
-  callError,
-  malformedRequest,
-  notAtLevel,
-  type GrpcRuntime,
-} from "./runtime.js";
+import { malformedRequest, notAtLevel, type GrpcRuntime } from "./runtime.js";
 
-export type RawUnaryHandler = handleUnaryCall<Buffer, Buffer>;
-type NamedHandler = (...args: [...Parameters<RawUnaryHandler>, requestId: string]) => void;
+/** Takes the one message of a call. */
+export type UnaryHandler = (call: Call, bytes: Buffer) => void;
+type NamedHandler = (call: Call, bytes: Buffer, requestId: string) => void;
 
 /** The handler of a data method. */
-export function dataHandler(runtime: GrpcRuntime, method: DataMethod): RawUnaryHandler {
+export function dataHandler(runtime: GrpcRuntime, method: DataMethod): UnaryHandler {
   const { operations, options } = runtime;
-  return guarded(runtime, (call, callback, requestId) => {
+  return guarded(runtime, (call, bytes, requestId) => {
     const startedMs = runtime.nowMs();
     let request: DataRequest;
     try {
-      request = method.read(protoReader(call.request));
+      request = method.read(protoReader(bytes));
     } catch {
-      callback(malformedRequest());
+      call.fail(malformedRequest());
       return;
     }
     const send = (answer: DataAnswer, elapsedMs: number): void => {
       const writer = runtime.scratch();
       method.write(answer, request, elapsedMs, writer);
-      callback(null, writer.copy(0, writer.sizeBytes));
+      call.answer(writer.view(0));
     };
     const { large } = runtime;
     if (large.unsent.isFull) return send(operations.mustRetry(method.kind, "overloaded"), 0);
@@ -46,18 +42,19 @@ export function dataHandler(runtime: GrpcRuntime, method: DataMethod): RawUnaryH
     operations.execute(request, context, (answer: DataAnswer) => {
       const elapsedMs = runtime.nowMs() - startedMs;
       options.onAnswer?.(method.path, answer.type, elapsedMs);
-      if (answer.refusal === "not-available-at-level") return callback(notAtLevel());
+      if (!call.isOpen) return;
+      if (answer.refusal === "not-available-at-level") return call.fail(notAtLevel());
       if (answer.kind === "kv-page" && answer.tooLarge) {
         const text =
           method.kind === "kv-bucket"
             ? "the bucket is larger than one answer may be; read it with GetByRange"
             : "the scan is larger than one answer may be; read it page by page, with Limit";
-        callback(callError(status.RESOURCE_EXHAUSTED, text));
+        call.fail(failureOf(Status.RESOURCE_EXHAUSTED, text));
         return;
       }
       const sizeBytes = answerSizeBytes(answer);
       if (sizeBytes < LARGE_ANSWER_BYTES) send(answer, elapsedMs);
-      else if (large.hold(call.metadata, sizeBytes)) {
+      else if (large.hold(call, sizeBytes)) {
         large.encodeLater(sizeBytes, () => send(answer, elapsedMs));
       } else {
         // Only reads have large answers, so nothing was done that this refusal denies.
@@ -76,52 +73,45 @@ export interface AdminMethod {
   handle(
     bytes: Buffer,
     context: RequestContext,
-    respond: (error: ServiceError | null, bytes: Buffer | null) => void,
+    respond: (failure: Failure | null, bytes: Uint8Array) => void,
   ): void;
 }
 
 /** Longest time an administrative call may take (ms): the longest drain of a leave, and more. */
 export const ADMIN_BOUND_MS = 600_000;
 
-/** What the gate set on a call. */
-function sentBy(metadata: Metadata, header: string): string {
-  return decodeURIComponent(String(metadata.get(header)[0] ?? ""));
-}
-
 /** The handler of an administrative call. */
-export function adminHandler(runtime: GrpcRuntime, method: AdminMethod): RawUnaryHandler {
-  return guarded(runtime, (call, callback, requestId) => {
+export function adminHandler(runtime: GrpcRuntime, method: AdminMethod): UnaryHandler {
+  return guarded(runtime, (call, request, requestId) => {
     const bounded = runtime.context(call, method.boundMs, requestId);
-    const whenGone = (callback: () => void): void => void call.once("cancelled", callback);
+    const whenGone = (callback: () => void): void => call.whenGone(callback);
     const context = { ...bounded, whenGone };
-    method.handle(call.request, context, (error, bytes) => {
+    method.handle(request, context, (failure, bytes) => {
       if (method.role === "admin") {
-        const { options } = runtime;
-        options.audit?.administered({
+        const { name, address } = call.caller;
+        runtime.options.audit?.administered({
           operation: method.path,
-          caller: sentBy(call.metadata, CALLER_NAME_HEADER),
+          caller: name,
           role: "admin",
-          address: sentBy(call.metadata, CALLER_ADDRESS_HEADER),
+          address,
           requestId,
-          outcome: status[error === null ? status.OK : error.code],
+          outcome: statusName(failure?.code ?? Status.OK),
         });
       }
-      callback(error, bytes);
+      if (failure === null) call.answer(bytes);
+      else call.fail(failure);
     });
   });
 }
 
-/**
- * A handler whose exceptions are reported: the gRPC library would turn them into a status and go
- * on.
- */
-function guarded(runtime: GrpcRuntime, handler: NamedHandler): RawUnaryHandler {
-  return (call, callback) => {
-    const requestId = runtime.requestId(call.metadata);
+/** A handler whose exceptions end the call and are reported. */
+function guarded(runtime: GrpcRuntime, handler: NamedHandler): UnaryHandler {
+  return (call, bytes) => {
+    const requestId = runtime.requestId(call.head);
     try {
-      handler(call, callback, requestId);
+      handler(call, bytes, requestId);
     } catch (error) {
-      callback(callError(status.INTERNAL, "unexpected fault"));
+      call.fail(failureOf(Status.INTERNAL, "unexpected fault"));
       runtime.options.onFault(error, requestId);
     }
   };

@@ -6,16 +6,19 @@
  * ends with UNAVAILABLE. 2. An answer that says no is a response, with the operation's own words; a
  * refusal is a status. 3. What is no valid message gets INVALID_ARGUMENT and reaches no operation.
  */
-import { status } from "@grpc/grpc-js";
 import type { Call } from "../../api/call.js";
 import { CALL_LIST, type CallName } from "../../api/calls.js";
 import type { OperationsPort } from "../../operations/api/requests.js";
 import { ProtoWriter, protoReader } from "../../proto/codec.js";
 import { readRequest, writeAnswer } from "../../proto/described.js";
+import { Status } from "../h2/constants.js";
+import { failureOf } from "../h2/failure.js";
 import { BACKUP_CALL_MAX_MS } from "../../base/limits.js";
-import { callError, malformedRequest, notAtLevel, unadmitted } from "../calls/runtime.js";
+import { malformedRequest, notAtLevel, unadmitted } from "../calls/runtime.js";
 import { ADMIN_BOUND_MS, type AdminMethod } from "../calls/unary.js";
-import { backupError } from "./backup-refusals.js";
+import { backupFailure } from "./backup-refusals.js";
+
+const NOTHING = Buffer.alloc(0);
 
 /** The request in `bytes`, or null when they are none. */
 function requestIn(call: Call, bytes: Buffer): object | null {
@@ -39,20 +42,20 @@ function methodOf(operations: OperationsPort, name: CallName, call: Call): Admin
     boundMs: call.bound === "backup" ? BACKUP_CALL_MAX_MS : ADMIN_BOUND_MS,
     handle(bytes, context, respond) {
       if (!call.refusals && operations.isStopping()) {
-        return respond(callError(status.UNAVAILABLE, "the node is shutting down"), null);
+        return respond(failureOf(Status.UNAVAILABLE, "the node is shutting down"), NOTHING);
       }
       const request = requestIn(call, bytes);
-      if (request === null) return respond(malformedRequest(), null);
+      if (request === null) return respond(malformedRequest(), NOTHING);
       const mistake = call.mistake?.(request as never) ?? null;
       if (mistake !== null) {
-        return respond(callError(status.INVALID_ARGUMENT, mistake.grpc), null);
+        return respond(failureOf(Status.INVALID_ARGUMENT, mistake.grpc), NOTHING);
       }
       // The request was read by the description from which its type follows.
       operations.administration[name](request as never, context, (end) => {
         if ("answer" in end) respond(null, bytesOf(call, end.answer));
-        else if ("refused" in end) respond(unadmitted(end.refused), null);
-        else if ("notAtLevel" in end) respond(notAtLevel(), null);
-        else respond(backupError(end.refusal), null);
+        else if ("refused" in end) respond(unadmitted(end.refused), NOTHING);
+        else if ("notAtLevel" in end) respond(notAtLevel(), NOTHING);
+        else respond(backupFailure(end.refusal), NOTHING);
       });
     },
   };

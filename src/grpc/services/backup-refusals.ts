@@ -5,34 +5,34 @@
  * outcome's name, unless there is no outcome (a malformed id). 2. The map from outcome to status is
  * closed.
  */
-import { status, type ServiceError } from "@grpc/grpc-js";
 import type { BackupOutcome, BackupRefusal } from "../../api/backups.js";
-import { callError } from "../calls/runtime.js";
+import { Status } from "../h2/constants.js";
+import { type Failure, failureOf } from "../h2/failure.js";
 
 /** Status of each outcome. */
-const BACKUP_STATUS: Readonly<Record<BackupOutcome, status>> = {
-  Ok: status.OK,
-  NotConfigured: status.UNAVAILABLE,
-  ParentMissing: status.NOT_FOUND,
-  NeedsFull: status.FAILED_PRECONDITION,
-  CorruptChain: status.FAILED_PRECONDITION,
-  CorruptArtifact: status.FAILED_PRECONDITION,
-  TargetConflict: status.ALREADY_EXISTS,
-  TargetOutsideCoverage: status.FAILED_PRECONDITION,
-  Cancelled: status.CANCELLED,
-  IoError: status.INTERNAL,
-  RetryableLeadershipLoss: status.UNAVAILABLE,
-  ExactCheckpointUnavailable: status.FAILED_PRECONDITION,
-  UnsupportedFormat: status.FAILED_PRECONDITION,
-  TopologyChanged: status.FAILED_PRECONDITION,
-  NotBackupCoordinator: status.UNAVAILABLE,
-  InsecureRoot: status.UNAVAILABLE,
-  RestrictedCoverage: status.FAILED_PRECONDITION,
+const BACKUP_STATUS: Readonly<Record<BackupOutcome, number>> = {
+  Ok: Status.OK,
+  NotConfigured: Status.UNAVAILABLE,
+  ParentMissing: Status.NOT_FOUND,
+  NeedsFull: Status.FAILED_PRECONDITION,
+  CorruptChain: Status.FAILED_PRECONDITION,
+  CorruptArtifact: Status.FAILED_PRECONDITION,
+  TargetConflict: Status.ALREADY_EXISTS,
+  TargetOutsideCoverage: Status.FAILED_PRECONDITION,
+  Cancelled: Status.CANCELLED,
+  IoError: Status.INTERNAL,
+  RetryableLeadershipLoss: Status.UNAVAILABLE,
+  ExactCheckpointUnavailable: Status.FAILED_PRECONDITION,
+  UnsupportedFormat: Status.FAILED_PRECONDITION,
+  TopologyChanged: Status.FAILED_PRECONDITION,
+  NotBackupCoordinator: Status.UNAVAILABLE,
+  InsecureRoot: Status.UNAVAILABLE,
+  RestrictedCoverage: Status.FAILED_PRECONDITION,
 };
 
 /** The status of a refusal. A refusal without outcome is a malformed argument. */
-export function backupError(refusal: BackupRefusal): ServiceError {
+export function backupFailure(refusal: BackupRefusal): Failure {
   const { outcome, message } = refusal;
-  if (outcome === null) return callError(status.INVALID_ARGUMENT, message);
-  return callError(BACKUP_STATUS[outcome], message, { "svc-backup-outcome": outcome });
+  if (outcome === null) return failureOf(Status.INVALID_ARGUMENT, message);
+  return failureOf(BACKUP_STATUS[outcome], message, { "svc-backup-outcome": outcome });
 }

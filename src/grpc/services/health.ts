@@ -8,7 +8,6 @@
  * at most one message on its way; what changed meanwhile is told as the state then. 4. Watchers are
  * bounded, per node and per connection.
  */
-import { status, type ServerWritableStream } from "@grpc/grpc-js";
 import { HEALTH_WATCHERS_MAX, HEALTH_WATCHERS_PER_CONNECTION_MAX } from "../../base/limits.js";
 import type { OperationsPort } from "../../operations/api/requests.js";
 import { decodeMessage, encodeMessage } from "../../proto/codec.js";
@@ -17,21 +16,40 @@ import {
   HealthCheckResponse,
   ServingStatus,
 } from "../../proto/generated/health.js";
-import { callError, malformedRequest } from "../calls/runtime.js";
-import type { RawUnaryHandler } from "../calls/unary.js";
-
-export type WatchCall = ServerWritableStream<Buffer, Buffer>;
+import { malformedRequest } from "../calls/runtime.js";
+import type { UnaryHandler } from "../calls/unary.js";
+import type { Call, CallHandler } from "../h2/call.js";
+import { Status } from "../h2/constants.js";
+import { failureOf } from "../h2/failure.js";
 
 const WATCH_INTERVAL_MS = 100;
 
-interface Watcher {
-  readonly call: WatchCall;
-  /** Service that does not exist: its state never changes. */
-  readonly unknown: boolean;
-  /** Address of the peer: names the connection. */
-  readonly peer: string;
-  told: number | null;
-  sending: boolean;
+class Watcher implements CallHandler {
+  told: number | null = null;
+  sending = false;
+
+  constructor(
+    readonly call: Call,
+    /** Service that does not exist: its state never changes. */
+    readonly unknown: boolean,
+    private readonly forget: (watcher: Watcher) => void,
+  ) {}
+
+  message(): void {
+    // A watch is asked for once.
+  }
+
+  halfClosed(): void {
+    // It ends when its client takes it back.
+  }
+
+  taken(): void {
+    this.sending = false;
+  }
+
+  gone(): void {
+    this.forget(this);
+  }
 }
 
 export class HealthService {
@@ -49,50 +67,48 @@ export class HealthService {
     this.services = new Set(["", ...services]);
   }
 
-  readonly check: RawUnaryHandler = (call, callback) => {
-    const request = decodeMessage(HealthCheckRequest, call.request);
+  readonly check: UnaryHandler = (call, bytes) => {
+    const request = decodeMessage(HealthCheckRequest, bytes);
     if (request === null) {
-      callback(malformedRequest());
+      call.fail(malformedRequest());
     } else if (!this.services.has(request.service)) {
-      callback(callError(status.NOT_FOUND, "unknown service"));
+      call.fail(failureOf(Status.NOT_FOUND, "unknown service"));
     } else {
-      callback(null, encodeMessage(HealthCheckResponse, { status: this.state() }));
+      call.answer(encodeMessage(HealthCheckResponse, { status: this.state() }));
     }
   };
 
-  readonly watch = (call: WatchCall): void => {
-    const request = decodeMessage(HealthCheckRequest, call.request);
+  readonly watch: UnaryHandler = (call, bytes) => {
+    const request = decodeMessage(HealthCheckRequest, bytes);
     if (request === null) {
-      call.emit("error", malformedRequest());
+      call.fail(malformedRequest());
       return;
     }
     const unknown = !this.services.has(request.service);
-    const watcher: Watcher = { call, unknown, peer: call.getPeer(), told: null, sending: false };
+    const watcher = new Watcher(call, unknown, (one) => this.forget(one));
     if (!this.admit(watcher)) {
-      call.emit("error", callError(status.RESOURCE_EXHAUSTED, "too many watches of the health"));
+      call.fail(failureOf(Status.RESOURCE_EXHAUSTED, "too many watches of the health"));
       return;
     }
-    const forget = (): void => this.forget(watcher);
-    call.on("cancelled", forget);
-    call.on("error", forget);
+    call.tell(watcher);
     this.timer ??= setInterval(() => this.round(), WATCH_INTERVAL_MS);
     this.tell(watcher);
   };
 
   /** Ends all watches. */
   close(): void {
-    for (const { call } of [...this.watchers]) call.end();
-    this.watchers.clear();
-    this.perConnection.clear();
-    this.stopTimer();
+    for (const watcher of [...this.watchers]) {
+      this.forget(watcher);
+      watcher.call.end();
+    }
   }
 
   private admit(watcher: Watcher): boolean {
-    const ofConnection = this.perConnection.get(watcher.peer) ?? 0;
+    const ofConnection = this.perConnection.get(watcher.call.peer) ?? 0;
     const isFull = this.watchers.size >= HEALTH_WATCHERS_MAX;
     if (isFull || ofConnection >= HEALTH_WATCHERS_PER_CONNECTION_MAX) return false;
     this.watchers.add(watcher);
-    this.perConnection.set(watcher.peer, ofConnection + 1);
+    this.perConnection.set(watcher.call.peer, ofConnection + 1);
     return true;
   }
 
@@ -113,17 +129,14 @@ export class HealthService {
     const state = watcher.unknown ? ServingStatus.SERVICE_UNKNOWN : this.state();
     if (watcher.told === state || watcher.sending) return;
     watcher.told = state;
-    watcher.sending = true;
-    watcher.call.write(encodeMessage(HealthCheckResponse, { status: state }), () => {
-      watcher.sending = false;
-    });
+    watcher.sending = !watcher.call.send(encodeMessage(HealthCheckResponse, { status: state }));
   }
 
   private forget(watcher: Watcher): void {
     if (!this.watchers.delete(watcher)) return;
-    const left = (this.perConnection.get(watcher.peer) ?? 1) - 1;
-    if (left > 0) this.perConnection.set(watcher.peer, left);
-    else this.perConnection.delete(watcher.peer);
+    const left = (this.perConnection.get(watcher.call.peer) ?? 1) - 1;
+    if (left > 0) this.perConnection.set(watcher.call.peer, left);
+    else this.perConnection.delete(watcher.call.peer);
     if (this.watchers.size === 0) this.stopTimer();
   }
 

@@ -5,7 +5,6 @@
  * taken the last one. 2. A page whose type is not Got is the last. 3. Each page is read with a
  * deadline of its own, within the call's. 4. A page counts as unsent until it was taken.
  */
-import type { ServerWritableStream } from "@grpc/grpc-js";
 import type { KvPageAnswer, KvRangeRequest } from "../../operations/api/requests.js";
 import { decodeMessage, encodeMessage } from "../../proto/codec.js";
 import {
@@ -15,79 +14,80 @@ import {
 } from "../../proto/generated/keyvalues.js";
 import { answerSizeBytes } from "../calls/answer-size.js";
 import { plainPage, rangeRequest } from "./keyvaluer.js";
-import type { LargeAnswers } from "../calls/large-answers.js";
 import { malformedRequest, type GrpcRuntime } from "../calls/runtime.js";
-
-export type PagesCall = ServerWritableStream<Buffer, Buffer>;
+import type { Call, CallHandler } from "../h2/call.js";
 
 export const RANGE_STREAM_PATH = "/KeyValuer/GetByRangeStream";
 
 /** Serves one call. */
-export function streamPages(runtime: GrpcRuntime, call: PagesCall): void {
-  const message = decodeMessage(GrpcGetByRangeRequest, call.request);
+export function streamPages(runtime: GrpcRuntime, call: Call, bytes: Buffer): void {
+  const message = decodeMessage(GrpcGetByRangeRequest, bytes);
   if (message === null) {
-    call.emit("error", malformedRequest());
+    call.fail(malformedRequest());
     return;
   }
-  const requestId = runtime.requestId(call.metadata);
-  readPage(runtime, call, new UnsentPage(runtime.large, call), rangeRequest(message), requestId);
+  const pages = new Pages(runtime, call, rangeRequest(message));
+  call.tell(pages);
+  pages.read();
 }
 
-/** What the one page that is on its way counts for. */
-class UnsentPage {
-  private sizeBytes = 0;
-  private closed = false;
+/** The pages of one call, one after the other. */
+class Pages implements CallHandler {
+  private readonly requestId: string;
+  /** What the one page that is on its way counts for (bytes). */
+  private unsentBytes = 0;
 
   constructor(
-    private readonly large: LargeAnswers,
-    call: PagesCall,
+    private readonly runtime: GrpcRuntime,
+    private readonly call: Call,
+    /** What is read next; null: nothing. */
+    private next: KvRangeRequest | null,
   ) {
-    large.streams.whenClosed(call.metadata, () => {
-      this.taken();
-      this.closed = true;
+    this.requestId = runtime.requestId(call.head);
+  }
+
+  /** Reads and sends the next page. */
+  read(): void {
+    const { runtime, call, next: request } = this;
+    if (request === null) return call.end();
+    const { operations, options, large } = runtime;
+    const context = runtime.context(call, options.requestTimeoutMs, this.requestId);
+    const startedMs = runtime.nowMs();
+    operations.execute(request, context, (read) => {
+      options.onAnswer?.(RANGE_STREAM_PATH, read.type, runtime.nowMs() - startedMs);
+      if (!call.isOpen) return;
+      let page = read as KvPageAnswer;
+      const sizeBytes = answerSizeBytes(page);
+      if (large.unsent.admits(sizeBytes)) {
+        large.unsent.take(sizeBytes);
+        this.unsentBytes = sizeBytes;
+      } else page = operations.mustRetry("kv-range", "overloaded") as KvPageAnswer;
+      this.next = nextRequest(request, page);
+      if (call.send(encodeMessage(GrpcGetByRangePageResponse, plainPage(page)))) this.taken();
     });
   }
 
-  /** False: there is no room for it. */
-  sending(sizeBytes: number): boolean {
-    if (this.closed) return true;
-    if (!this.large.unsent.admits(sizeBytes)) return false;
-    this.large.unsent.take(sizeBytes);
-    this.sizeBytes = sizeBytes;
-    return true;
+  message(): void {
+    // The one message has been read.
+  }
+
+  halfClosed(): void {
+    // Nothing follows on it.
   }
 
   taken(): void {
-    this.large.unsent.give(this.sizeBytes);
-    this.sizeBytes = 0;
+    this.giveBack();
+    if (this.call.isOpen) this.read();
   }
-}
 
-function readPage(
-  runtime: GrpcRuntime,
-  call: PagesCall,
-  unsent: UnsentPage,
-  request: KvRangeRequest,
-  requestId: string,
-): void {
-  const { requestTimeoutMs } = runtime.options;
-  const context = runtime.context(call, requestTimeoutMs, requestId);
-  const startedMs = runtime.nowMs();
-  runtime.operations.execute(request, context, (read) => {
-    runtime.options.onAnswer?.(RANGE_STREAM_PATH, read.type, runtime.nowMs() - startedMs);
-    if (call.cancelled) return;
-    let page = read;
-    if (!unsent.sending(answerSizeBytes(page))) {
-      page = runtime.operations.mustRetry("kv-range", "overloaded") as KvPageAnswer;
-    }
-    const next = nextRequest(request, page);
-    call.write(encodeMessage(GrpcGetByRangePageResponse, plainPage(page)), () => {
-      unsent.taken();
-      if (call.cancelled) return;
-      if (next === null) call.end();
-      else readPage(runtime, call, unsent, next, requestId);
-    });
-  });
+  gone(): void {
+    this.giveBack();
+  }
+
+  private giveBack(): void {
+    this.runtime.large.unsent.give(this.unsentBytes);
+    this.unsentBytes = 0;
+  }
 }
 
 /** The request of the page after `page`: from behind its last key on; null when it was the last. */

@@ -6,7 +6,6 @@
  * response, in order. 2. A file comes with its imports. 3. A symbol that two files define
  * (TYPE_NONE) is found in the first of them.
  */
-import { status, type ServerDuplexStream } from "@grpc/grpc-js";
 import { decodeMessage, encodeMessage, type Encodable } from "../../proto/codec.js";
 import { FILE_DESCRIPTIONS } from "../../proto/generated/descriptors.js";
 import {
@@ -14,8 +13,9 @@ import {
   ServerReflectionResponse,
 } from "../../proto/generated/reflection.js";
 import { malformedRequest } from "../calls/runtime.js";
+import type { Call, CallHandler } from "../h2/call.js";
+import { Status } from "../h2/constants.js";
 
-export type ReflectionCall = ServerDuplexStream<Buffer, Buffer>;
 type Response = Encodable<ServerReflectionResponse>;
 type Description = (typeof FILE_DESCRIPTIONS)[number];
 
@@ -30,7 +30,7 @@ export const SERVICE_NAMES: readonly string[] = FILE_DESCRIPTIONS.flatMap((file)
 
 function notFound(what: string): Response {
   const text = `${what} is not known`;
-  return { error_response: { error_code: status.NOT_FOUND, error_message: text } };
+  return { error_response: { error_code: Status.NOT_FOUND, error_message: text } };
 }
 
 function withImports(file: Description): Response {
@@ -66,28 +66,31 @@ function respond(request: ServerReflectionRequest): Response {
     }
     case undefined: {
       const text = "the request asks for nothing";
-      return { error_response: { error_code: status.INVALID_ARGUMENT, error_message: text } };
+      return { error_response: { error_code: Status.INVALID_ARGUMENT, error_message: text } };
     }
   }
 }
 
 /** Serves one reflection stream. The next request is read when the last response is taken. */
-export function reflect(call: ReflectionCall): void {
-  call.on("data", (bytes: Buffer) => {
-    const request = decodeMessage(ServerReflectionRequest, bytes);
-    if (request === null) {
-      call.emit("error", malformedRequest());
-      return;
-    }
-    const response = {
-      valid_host: request.host,
-      original_request: { host: request.host, ...originalOf(request) },
-      ...respond(request),
-    };
-    call.pause();
-    call.write(encodeMessage(ServerReflectionResponse, response), () => call.resume());
-  });
-  call.on("end", () => call.end());
+export function reflect(call: Call): CallHandler {
+  return {
+    message: (bytes) => {
+      const request = decodeMessage(ServerReflectionRequest, bytes);
+      if (request === null) {
+        call.fail(malformedRequest());
+        return;
+      }
+      const response = {
+        valid_host: request.host,
+        original_request: { host: request.host, ...originalOf(request) },
+        ...respond(request),
+      };
+      if (!call.send(encodeMessage(ServerReflectionResponse, response))) call.pause();
+    },
+    halfClosed: () => call.end(),
+    taken: () => call.resume(),
+    gone: () => undefined,
+  };
 }
 
 /** The one question of a request, for the copy of it in the response. */

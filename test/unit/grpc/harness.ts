@@ -1,6 +1,6 @@
 /**
  * Starts a gRPC front end over false operations and talks to it through the real client library,
- * with raw bytes.
+ * with raw bytes: on the cleartext port, or on a stand-in for the HTTPS port (SVC_GRPC_FRONT=https).
  *
  * Owns what it started and ends it after the test.
  */
@@ -13,6 +13,9 @@ import {
   type ClientDuplexStream,
   type ServiceError,
 } from "@grpc/grpc-js";
+import { createSecureServer, connect as connectHttp2, type ClientHttp2Session } from "node:http2";
+import type { ClientSessionOptions } from "node:http2";
+import type { AddressInfo } from "node:net";
 import type { Test } from "tap";
 import { ConnectionCount } from "../../../src/base/connections.js";
 import { UnsentBytes } from "../../../src/base/unsent.js";
@@ -22,6 +25,7 @@ import type { GrpcServerOptions } from "../../../src/grpc/server.js";
 import { decodeMessage, encodeMessage } from "../../../src/proto/codec.js";
 import type { Encodable, MessageCodec } from "../../../src/proto/codec.js";
 import { FakeOperations } from "../../doubles/front/operations.js";
+import { certificate } from "./certificate.js";
 
 export interface Started {
   readonly operations: FakeOperations;
@@ -69,13 +73,66 @@ export async function start(t: Test, options: Partial<GrpcServerOptions> = {}): 
     observer: null,
     ...options,
   });
-  const port = await server.listen("127.0.0.1", 0);
-  const client = connect(port);
+  const front = await (isHttps() ? openHttps(server) : openCleartext(server));
+  const { port, client } = front;
   t.teardown(async () => {
     client.close();
     await server.close(200);
+    front.end();
   });
   return { operations, server, port, client, faults, faultIds };
+}
+
+interface Front {
+  readonly port: number;
+  readonly client: Client;
+  end(): void;
+}
+
+function isHttps(): boolean {
+  return process.env["SVC_GRPC_FRONT"] === "https";
+}
+
+async function openCleartext(server: GrpcServer): Promise<Front> {
+  const port = await server.listen("127.0.0.1", 0);
+  return { port, client: connect(port), end: () => undefined };
+}
+
+/** A listener like that of the HTTPS port, which hands its streams over. */
+async function openHttps(server: GrpcServer): Promise<Front> {
+  const { key, cert } = await certificate();
+  const settings = { maxConcurrentStreams: 256, initialWindowSize: 1024 * 1024 };
+  const shared = createSecureServer({ key, cert, settings, maxSessionMemory: 64 });
+  const sessions = new Set<{ destroy(): void }>();
+  shared.on("session", (session) => sessions.add(session));
+  shared.on("stream", (stream, headers) => {
+    server.handleStream(stream, headers);
+  });
+  await new Promise<void>((resolve) => shared.listen(0, "127.0.0.1", resolve));
+  const { port } = shared.address() as AddressInfo;
+  const client = connect(port, credentials.createSsl(Buffer.from(cert)));
+  const end = (): void => {
+    for (const session of sessions) session.destroy();
+    shared.close();
+  };
+  return { port, client, end };
+}
+
+/** Another client of the front that was started. */
+export async function connectAgain(port: number): Promise<Client> {
+  if (!isHttps()) return connect(port);
+  const { cert } = await certificate();
+  return connect(port, credentials.createSsl(Buffer.from(cert)));
+}
+
+/** A connection of HTTP/2 to the front that was started. */
+export async function rawSession(
+  port: number,
+  options: ClientSessionOptions = {},
+): Promise<ClientHttp2Session> {
+  if (!isHttps()) return connectHttp2(`http://127.0.0.1:${port}`, options);
+  const { cert } = await certificate();
+  return connectHttp2(`https://localhost:${port}`, { ...options, ca: cert });
 }
 
 export interface RawAnswer {

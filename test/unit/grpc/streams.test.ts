@@ -12,7 +12,7 @@ import * as kv from "../../../src/proto/generated/keyvalues.js";
 import * as locks from "../../../src/proto/generated/locks.js";
 import * as sequences from "../../../src/proto/generated/sequences.js";
 import { blankAnswer } from "../../doubles/front/operations.js";
-import { connect, eventually, openStream, sleep, start, type OpenStream } from "./harness.js";
+import { connectAgain, eventually, openStream, sleep, start, type OpenStream } from "./harness.js";
 
 const SEQUENCES = "/Sequencer/BatchClientSequenceRequests";
 const LOCKS = "/Locker/BatchClientLockRequests";
@@ -445,7 +445,7 @@ t.test("P-153 a client that does not take its answers is not read any further", 
     lastModified: { n: 0, l: 0, c: 0 },
     state: 1,
   });
-  const other = connect(port);
+  const other = await connectAgain(port);
   t.teardown(() => other.close());
   const stream = openStream(other, KEYS);
   await stream.headers;
@@ -482,7 +482,7 @@ t.test("cancel and lost connections end a stream; late answers do no harm", asyn
   await eventually(() => operations.recorded.length === 2);
   stream.call.cancel();
   t.equal(await stream.ended, status.CANCELLED);
-  const other = connect(port);
+  const other = await connectAgain(port);
   const lost = openStream(other, SEQUENCES);
   lost.call.write(sequenceBytes(next(3)));
   await eventually(() => operations.recorded.length === 3);

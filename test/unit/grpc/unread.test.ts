@@ -1,8 +1,7 @@
 /**
  * Clients that ask and do not read: what the gRPC front end holds for them, and what others notice.
  */
-import { connect as connectHttp2, type ClientHttp2Stream } from "node:http2";
-import { Metadata } from "@grpc/grpc-js";
+import type { ClientHttp2Stream } from "node:http2";
 import t, { type Test } from "tap";
 import { NO_STAMP } from "../../../src/base/hlc.js";
 import { UnsentBytes } from "../../../src/base/unsent.js";
@@ -12,7 +11,16 @@ import { decodeMessage, encodeMessage } from "../../../src/proto/codec.js";
 import type { MessageCodec } from "../../../src/proto/codec.js";
 import * as kv from "../../../src/proto/generated/keyvalues.js";
 import { blankAnswer } from "../../doubles/front/operations.js";
-import { call, connect, eventually, openStream, sleep, start, type Started } from "./harness.js";
+import {
+  call,
+  connectAgain,
+  eventually,
+  openStream,
+  rawSession,
+  sleep,
+  start,
+  type Started,
+} from "./harness.js";
 
 const KEYS = "/KeyValuer/BatchClientKeyValueRequests";
 const MIB = 1024 * 1024;
@@ -47,10 +55,8 @@ const get = (id: number, key: string): Buffer =>
   message(kv.GrpcBatchClientKeyValueRequest, getItem(id, key));
 
 /** A call on a connection that takes no answer bytes. */
-function deafCall(t: Test, started: Started, path: string): ClientHttp2Stream {
-  const session = connectHttp2(`http://127.0.0.1:${started.port}`, {
-    settings: { initialWindowSize: 0 },
-  });
+async function deafCall(t: Test, started: Started, path: string): Promise<ClientHttp2Stream> {
+  const session = await rawSession(started.port, { settings: { initialWindowSize: 0 } });
   session.on("error", () => undefined);
   t.teardown(() => session.destroy());
   const stream = session.request({
@@ -77,7 +83,7 @@ t.test("P-200 reads start only while there is room for their answers", async (t)
   const unsent = new UnsentBytes();
   const started = await start(t, { unsent });
   started.operations.script = valueOf;
-  const deaf = deafCall(t, started, KEYS);
+  const deaf = await deafCall(t, started, KEYS);
   for (let id = 1; id <= 800; id++) deaf.write(get(id, "big"));
   const begun = await settled(started);
   t.ok(begun <= 20, `${begun} of 800 reads were begun`);
@@ -122,12 +128,12 @@ t.test("P-200 a stream that was trusted with small values is bounded too", async
   const unsent = new UnsentBytes();
   const started = await start(t, { unsent });
   started.operations.script = valueOf;
-  const deaf = deafCall(t, started, KEYS);
+  const deaf = await deafCall(t, started, KEYS);
   for (let id = 1; id <= 300; id++) deaf.write(get(id, "small"));
-  await settled(started);
+  await eventually(() => started.operations.recorded.length === 300);
   started.operations.script = () => null;
   for (let id = 301; id <= 1300; id++) deaf.write(get(id, "big"));
-  await settled(started);
+  await eventually(() => started.operations.recorded.length > 800);
   const open = started.operations.recorded.slice(300);
   t.ok(open.length > 500, "many are in flight: the answers were small so far");
   for (const { request, done } of open) done(valueOf(request));
@@ -145,7 +151,7 @@ t.test("P-200 beyond the node's count new requests are overload, until readers g
   const bucket = message(kv.GrpcGetByBucketRequest, { Prefix: "b", Bucket: "b" } as never);
   const deaf: ClientHttp2Stream[] = [];
   for (let count = 0; count < 8; count++) {
-    const stream = deafCall(t, started, "/KeyValuer/GetByBucket");
+    const stream = await deafCall(t, started, "/KeyValuer/GetByBucket");
     stream.end(bucket);
     deaf.push(stream);
   }
@@ -163,7 +169,7 @@ t.test("P-200 beyond the node's count new requests are overload, until readers g
       kv.GrpcTryGetKeyValueResponse,
     );
   t.equal(Number((await ask()).Type), MUST_RETRY, "a unary call");
-  const other = connect(started.port);
+  const other = await connectAgain(started.port);
   t.teardown(() => other.close());
   const stream = openStream(other, KEYS);
   stream.call.write(encodeMessage(kv.GrpcBatchClientKeyValueRequest, getItem(1, "small")));
@@ -179,8 +185,8 @@ t.test("P-200 beyond the node's count new requests are overload, until readers g
 });
 
 t.test("P-200 a turn encodes a few large answers", async (t) => {
-  const streams = { whenClosed: () => undefined, cut: () => undefined };
-  const large = new LargeAnswers(new UnsentBytes(), streams);
+  const call = { whenGone: () => undefined, cut: () => undefined };
+  const large = new LargeAnswers(new UnsentBytes());
   const perTurn: number[] = [0];
   const count = (): void => void (perTurn[perTurn.length - 1] = (perTurn.at(-1) ?? 0) + 1);
   for (let at = 0; at < 40; at++) large.encodeLater(MIB, count);
@@ -193,5 +199,5 @@ t.test("P-200 a turn encodes a few large answers", async (t) => {
     perTurn.filter((one) => one > 0),
     [8, 8, 8, 8, 8, 1, 1, 1],
   );
-  t.notOk(new LargeAnswers(new UnsentBytes(10), streams).hold(new Metadata(), 11), "no room");
+  t.notOk(new LargeAnswers(new UnsentBytes(10)).hold(call, 11), "no room");
 });

@@ -61,6 +61,8 @@ t.test("the limits are the program's", (t) => {
     "request line and headers": `${limits.HEADERS_MAX_BYTES / 1024} KiB`,
     "HTTP/2 streams per connection": `${limits.STREAMS_PER_CONNECTION_MAX}`,
     "HTTP/2 streams that a client may reset, per connection": `${limits.RESETS_BURST_MAX} at once, then ${limits.RESETS_PER_SECOND} per second`,
+    "HTTP/2 frames that are neither a request nor data, per connection of the gRPC port": `${limits.IDLE_FRAMES_BURST_MAX} at once, then ${limits.IDLE_FRAMES_PER_SECOND} per second and ${limits.IDLE_FRAMES_PER_WORK} per request`,
+    "HTTP/2 header block as it travels, on the gRPC port": `${limits.HEADER_BLOCK_MAX_BYTES / 1024} KiB`,
     "client connections": `${limits.CONNECTIONS_MAX}, or fewer: open-file limit less ${DESCRIPTORS_KEPT}`,
     "connections of the health listener": `${limits.HEALTH_CONNECTIONS_MAX}, ${limits.HEALTH_REQUEST_MS / 1000} s each`,
     "watchers of the gRPC health service": `${limits.HEALTH_WATCHERS_MAX}, ${limits.HEALTH_WATCHERS_PER_CONNECTION_MAX} per connection`,
