@@ -137,10 +137,6 @@ export const WHY_OPEN: ReadonlyMap<string, string> = new Map([
     "the hand orders such a merge seldom, in none of four seeds; `test/unit/machine/meta-ranges.test.ts` finds it",
   ],
   [
-    "a key space is removed while one of its ranges is away",
-    "not tried in the worlds of today; `test/unit/machine/meta-ranges.test.ts` finds it",
-  ],
-  [
     "a bucket of two ranges is read without a second round",
     "not tried in the worlds of today; `test/unit/operations/spans.test.ts` finds it",
   ],
