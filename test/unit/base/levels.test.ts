@@ -64,6 +64,11 @@ const APART: readonly string[] = [
   "src/client/metadata/route-cache.ts SCHEMA_VERSION", // of the public interface
   "src/backup/manifest.ts MANIFEST_VERSION", // of a backup: who reads one says what it can read
   "src/backup/origin.ts ARTIFACT_VERSION", // likewise
+  "src/host/restoring/claims.ts VERSION", // of a restore, beside the backups: likewise
+  "src/host/restoring/restored-mark.ts VERSION", // of a restored directory: who starts on it says what it can read
+  "src/disk/data-directory.ts RESTORED_VERSION", // the newest of these that a start reads
+  "src/disk/forcing.ts VERSION", // of an act that one program begins and ends while the node is stopped
+  "src/host/restoring/staged-state.ts FIRST_VERSION", // of a roster, not of a format
 ];
 
 const VERSION_LINE = /^(?:export )?const ((?:[A-Z0-9_]+_)?VERSION(?:_\d+)?) = (\d+);/gm;
