@@ -52,6 +52,7 @@ export class Lease {
   private failures = 0;
   private released = false;
   private lost: Failure<ArchiveErrorCode> | null = null;
+  private onLost: ((fault: Failure<ArchiveErrorCode>) => void) | null = null;
 
   constructor(
     private readonly ports: LeasePorts,
@@ -65,13 +66,24 @@ export class Lease {
     return this.lost;
   }
 
+  /** `told`: when it protects nothing any more, at once if that is so by now; never after `release`. */
+  whenLost(told: (fault: Failure<ArchiveErrorCode>) => void): void {
+    this.onLost = told;
+    if (this.lost !== null) told(this.lost);
+  }
+
+  private lose(fault: Failure<ArchiveErrorCode>): void {
+    this.lost = fault;
+    this.onLost?.(fault);
+  }
+
   private arm(): void {
     this.timer = this.ports.timer.after(LEASE_TOUCH_MS, () => {
       this.ports.archive.touch(this.name, (result) => {
         if (this.released) return;
         this.failures = result.ok ? 0 : this.failures + 1;
         const isOver = this.failures * LEASE_TOUCH_MS >= LEASE_STALE_MS / 2;
-        if (!result.ok && (result.code === "missing" || isOver)) this.lost = result;
+        if (!result.ok && (result.code === "missing" || isOver)) this.lose(result);
         else this.arm();
       });
     });

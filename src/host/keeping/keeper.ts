@@ -113,8 +113,12 @@ export class Keeper {
 
   /** Ends it, unless it is being published. */
   cancel(why = "The call was cancelled."): void {
+    this.giveUp(failure("Cancelled", why));
+  }
+
+  private giveUp(why: TakingFailure): void {
     if (this.isPublishing || this.isEnded) return;
-    this.cancelled ??= failure("Cancelled", why);
+    this.cancelled ??= why;
     this.artifacts?.end();
   }
 
@@ -162,6 +166,8 @@ export class Keeper {
     protect(catalogue, timer, terms, (taken) => {
       if (!taken.ok) return this.fail(taken);
       this.lease = taken.value;
+      // Without it a collection may take away what is being written.
+      taken.value.whenLost((fault) => this.giveUp(systemFault(fault)));
       this.readParent();
     });
   }
@@ -384,8 +390,6 @@ export class Keeper {
         if (topology === null) return this.fail(NO_META);
         const isLed = world.leaderOf(0) === world.nodeId;
         const fault = topologyFault(before, topology, this.request.kind, isLed);
-        const unprotected = this.lease?.fault ?? null;
-        if (unprotected !== null) return this.fail(systemFault(unprotected));
         if (fault !== null) return this.fail(fault);
         this.publish(before);
       },

@@ -16,6 +16,7 @@ function taking(
 const LOSSES = "host/backups/taking-losses.test";
 const WHOLE: Caught = ["P-132", "host/backups/taking.test", "P-133 a Full has every partition"];
 const CHANGED: Caught = ["P-132", "host/backups/taking.test", "what changed between two reads"];
+const LEASES = "host/backups/taking-leases.test";
 
 export const takingBugs: readonly RecordBug[] = [
   taking(
@@ -80,6 +81,20 @@ export const takingBugs: readonly RecordBug[] = [
     "host/keeping/shippers",
     'said.has("compacted") ? { status: "compacted" } : null',
     "null",
+  ),
+  taking(
+    "a keeper holds a lease on its parents alone",
+    ["P-141", LEASES, "full: what is written"],
+    "host/keeping/keeper",
+    "const backups = [backupId, ...parents];",
+    "const backups = parents;",
+  ),
+  taking(
+    "a keeper does not hear that its lease is lost",
+    ["P-141", LEASES, "full: whoever lost its lease"],
+    "backup/lease",
+    "    this.onLost?.(fault);\n",
+    "",
   ),
   taking(
     "a backup that was cancelled goes on",
