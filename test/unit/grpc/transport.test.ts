@@ -374,7 +374,8 @@ t.test("P-164 a client that resets its calls without end is cut off and counted"
   const headers = { ":method": "POST", ":path": "/Locker/GetLock", ...type };
   t.equal(await resetStreams(session, headers, RESETS_BURST_MAX / 2), null, "some are nothing");
   t.equal(connections.endedByResets, 0);
-  t.equal(await resetStreams(session, headers, RESETS_BURST_MAX), ENHANCE_YOUR_CALM);
+  // Far more than flows back while a busy machine sends them.
+  t.equal(await resetStreams(session, headers, 3 * RESETS_BURST_MAX), ENHANCE_YOUR_CALM);
   t.equal(connections.endedByResets, 1, "counted once");
   await eventually(() => connections.open.grpc === 0);
   t.equal(await codeOf(client, "/grpc.health.v1.Health/Check"), 0, "others are served");
