@@ -67,7 +67,8 @@ export class Backups implements GroupOwner {
   private readonly keepers = new Set<Keeper>();
   private readonly routes = new Map<number, (word: StreamWord) => void>();
   private readonly world: KeeperWorld;
-  private sessions: number;
+  /** The last one that was given out; 0: none yet in this life. */
+  private sessions = 0;
   private cuts = { metaTerm: 0, rounds: 0 };
   private isStopped = false;
 
@@ -75,8 +76,6 @@ export class Backups implements GroupOwner {
     const { nodeId, logger } = deps;
     const nowMs = (): number => deps.nowMs();
     const wakeAt = (atMs: number): void => deps.wakeAt(atMs);
-    // Numbers of an earlier life of this node must not come again.
-    this.sessions = deps.uint32() * 2 ** 20;
     this.waits = new Waits(nowMs, wakeAt);
     this.link = new BackupLink({
       nodeId,
@@ -109,12 +108,18 @@ export class Backups implements GroupOwner {
       uint32: () => deps.uint32(),
       metaReads: () => deps.metaReads(),
       leaderOf: (partition) => this.leaderOf(partitionId(partition)),
-      nextSession: () => ++this.sessions,
+      nextSession: () => this.nextSession(),
       route: (session, take) => {
         if (take === null) this.routes.delete(session);
         else this.routes.set(session, take);
       },
     };
+  }
+
+  /** Numbers of an earlier life of this node must not come again: where they begin is drawn. */
+  private nextSession(): number {
+    if (this.sessions === 0) this.sessions = this.deps.uint32() * 2 ** 20;
+    return ++this.sessions;
   }
 
   /** Takes backups into a catalogue. */
