@@ -4,9 +4,7 @@
  * Pure. Invariants: 1. A backup has the id of 32 lower-case hexadecimal digits; `uuidOf` is how
  * the world writes it. 2. What no rule here knows is nobody's and is left alone.
  */
-const ID = /^[0-9a-f]{32}$/;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
-const ARTIFACT = /^(checkpoint|log)\/p(\d{5,10})\.(image|log)$/;
 const LEASE = /^\.lease_([0-9a-z_]{1,40})$/;
 const CLAIM = /^restore_([1-9]\d{0,8})\.claim$/;
 const LEFTOVER = /\.(?:tmp|staging|quarantine|merge)_/;
@@ -25,10 +23,6 @@ export function uuidOf(id: string): string {
 export function idOfUuid(uuid: string): string | null {
   const lower = uuid.toLowerCase();
   return UUID.test(lower) ? lower.replaceAll("-", "") : null;
-}
-
-export function isBackupId(text: string): boolean {
-  return ID.test(text);
 }
 
 export function manifestName(id: string): string {
@@ -56,19 +50,6 @@ export function imageName(partition: number): string {
 
 export function logName(partition: number): string {
   return `${LOG_FOLDER}/${partitionName(partition)}.log`;
-}
-
-/** What an artifact is of; null: no artifact has such a name. */
-export function parseArtifactName(
-  name: string,
-): { readonly kind: "image" | "log"; readonly partition: number } | null {
-  const match = ARTIFACT.exec(name);
-  const partition = Number(match?.[2] ?? -1);
-  for (const kind of ["image", "log"] as const) {
-    if (name === (kind === "image" ? imageName(partition) : logName(partition)))
-      return { kind, partition };
-  }
-  return null;
 }
 
 /** `name` on its way in or out: it counts only when it is renamed. `tag`: 8 hexadecimal digits. */

@@ -4,8 +4,7 @@
  *
  * Invariants: 1. The variable of a flag is SVC_ and its name in upper case with underscores. 2. The
  * order of areas and flags is the order of `--help`. 3. "-" stands for no default; a `default:`
- * line then says in words what is used. 4. A flag with an `unavailable:` line may stand at its
- * default only: what this version cannot do is refused, never ignored.
+ * line then says in words what is used.
  */
 import { assert } from "../../base/assert.js";
 
@@ -247,8 +246,6 @@ export interface Flag {
   readonly defaultText: string | null;
   readonly defaultInWords: string | null;
   readonly meaning: string;
-  /** Why nothing but the default is accepted; null = the flag does what it says. */
-  readonly unavailable: string | null;
 }
 
 /** The environment variable of a flag. */
@@ -269,7 +266,6 @@ function parseFlagLine(line: string, area: string): Flag {
     defaultText: defaultText === "-" ? null : (defaultText as string),
     defaultInWords: null,
     meaning: "",
-    unavailable: null,
   };
 }
 
@@ -283,11 +279,7 @@ function parseTable(table: string): Flag[] {
       assert(flag !== undefined, "a meaning follows its flag");
       const text = line.trim();
       if (text.startsWith("default: ")) flags.push({ ...flag, defaultInWords: text.slice(9) });
-      else if (text.startsWith("unavailable: ")) {
-        const meaning = `${flag.meaning}; no effect in this version: refused unless at its default`;
-        flags.push({ ...flag, meaning, unavailable: text.slice(13) });
-      } else
-        flags.push({ ...flag, meaning: flag.meaning === "" ? text : `${flag.meaning} ${text}` });
+      else flags.push({ ...flag, meaning: flag.meaning === "" ? text : `${flag.meaning} ${text}` });
     } else if (line.startsWith("  ")) {
       flags.push(parseFlagLine(line, area));
     } else {

@@ -15,26 +15,11 @@ import {
 import { isLoopback, isWildcard } from "./addresses.js";
 import { isEndpoint, membershipMistake, parseMembers, parseSeeds } from "./cluster-flags.js";
 
-import { FLAGS } from "./flag-table.js";
 import { checkBackups } from "./backup-relations.js";
 import { checkPlacement } from "./placement-relations.js";
 import { type Check, firstOf, outside } from "./relation.js";
-import { type RawFlags, defaultValue } from "./flags.js";
+import type { RawFlags } from "./flags.js";
 import { type ServerConfig, needsCredentials } from "./server-config.js";
-
-/**
- * Flags that ask for something only a later version does are refused, so that nobody relies on
- * them.
- */
-const checkAvailable: Check = (_config, raw) => {
-  for (const flag of FLAGS) {
-    if (flag.unavailable === null || !raw.given.has(flag.name)) continue;
-    const value = raw.values.get(flag.name);
-    if (value === false || value === "" || value === defaultValue(flag)) continue;
-    return `${flag.name} is ${String(value)}: ${flag.unavailable}; leave it at its default`;
-  }
-  return null;
-};
 
 const checkNodeId: Check = (config, raw) => {
   const isOrdinal = raw.values.get("--raft-nodeid") === "ordinal";
@@ -239,7 +224,6 @@ const checkNames: Check = (config) => {
 };
 
 const CHECKS: readonly Check[] = [
-  checkAvailable,
   checkListeners,
   checkBrowsers,
   checkPeerListener,

@@ -13,6 +13,10 @@ import {
   sleep,
   temporaryDirectory,
 } from "../cluster/server-process.js";
+import { GrpcCaller } from "../contract/wire.js";
+
+const UNAVAILABLE = 14;
+const ASK_NODE = /Ask node [123] \(127\.0\.0\.1:\d+/;
 
 const directory = temporaryDirectory();
 const backups = join(directory.path, "backups");
@@ -74,6 +78,19 @@ async function full(t: Test, node: ServerProcess): Promise<Answer["body"]> {
   return answer.body;
 }
 
+/** A node that does not lead meta says who does, on both wires. */
+async function elsewhere(t: Test, node: ServerProcess, { status, body }: Answer): Promise<void> {
+  t.equal(status, 503);
+  t.equal(body["outcome"], "NotBackupCoordinator", JSON.stringify(body));
+  t.match(body["detail"], ASK_NODE);
+  const caller = new GrpcCaller((await node.addresses()).grpc);
+  const reply = await caller.call("Backups", "TakeCoordinatedBackup", {});
+  caller.close();
+  t.equal(reply.code, UNAVAILABLE, reply.details);
+  t.same(reply.trailers.get("svc-backup-outcome"), ["NotBackupCoordinator"]);
+  t.match(reply.details, ASK_NODE);
+}
+
 t.test(
   "P-132 P-133 P-134 P-135 three nodes give a Full, a cut under load, and what follows",
   async (t) => {
@@ -82,7 +99,7 @@ t.test(
     const nodes = [1, 2, 3].map((id) => {
       const path = join(directory.path, `node-${id}`);
       return new ServerProcess([
-        ...["--grpc-port=off", "--https-port=off", "--http-port=0", `--raft-nodeid=${id}`],
+        ...["--grpc-port=0", "--https-port=off", "--http-port=0", `--raft-nodeid=${id}`],
         ...[`--peer-port=${ports[id - 1] ?? 0}`, `--storage-path=${path}`],
         ...[`--initial-cluster=${foundersOf(ports)}`, "--initial-cluster-partitions=4"],
         ...["--raft-replication-factor=2", `--pitr-backup-dir=${backups}`],
@@ -103,7 +120,7 @@ t.test(
     for (const node of nodes) {
       const answer = await post(node, "/v1/backups/coordinated");
       if (answer.status === 200) cut = answer;
-      else t.equal(answer.body["outcome"], "NotBackupCoordinator", JSON.stringify(answer.body));
+      else await elsewhere(t, node, answer);
     }
     t.ok(cut !== null, "one node leads meta");
     const snapshot = await verified(cut?.body["backupId"]);
