@@ -16,7 +16,7 @@ import { http1, post, type Reply } from "../contract/wire.js";
 import { endAll, temporaryDirectory } from "../cluster/server-process.js";
 import { runCli } from "../cli/programs.js";
 
-t.setTimeout(300_000);
+t.setTimeout(600_000);
 t.teardown(endAll);
 
 const KEY = "0123456789abcdef0123456789abcdef";
@@ -214,6 +214,19 @@ t.test("7.4 P-141 the collection: dry run as run, orphans, leases, what stays", 
   t.match(cli, { exit: 0, stdout: /^Reclaimed: 0 orphan\/leftover artifact\(s\), 0 retained-out/ });
   const metrics = (await http1(node.http, "/metrics")).text;
   t.match(metrics, /^svc_backup_gc_bytes_total [1-9]/m);
+});
+
+t.test("7.6 whoever does not get its turn in time is refused as overloaded", async (t) => {
+  const { node, directory } = await start(t);
+  // A pass of another node that does not end, and lives.
+  const lease = join(directory, ".lease_gc");
+  writeFileSync(lease, '{"Kind":"gc","Node":"b:1","Backups":[]}\n');
+  const touching = setInterval(() => age(lease, 0), 5000);
+  t.teardown(() => clearInterval(touching));
+  const late = await post(node.http, "/v1/backups/gc", {});
+  t.match(late, { status: 503, body: { code: "overloaded" } });
+  t.notOk(late.headers["x-svc-backup-outcome"], "it is no outcome of a backup");
+  t.ok(existsSync(lease));
 });
 
 t.test("3.7 a backup is taken, continued, collected and restored, on either wire", async (t) => {
