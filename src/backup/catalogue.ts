@@ -122,7 +122,10 @@ export interface Tree {
   readonly modifiedMs: number;
 }
 
-/** Everything in a directory, or the file itself; links are told, never followed. */
+/**
+ * Everything in a directory, or the file itself; links are told, never followed. A directory that
+ * is published or removed meanwhile is empty: whoever looks again finds it where it went.
+ */
 export function scanTree(
   archive: ArchivePort,
   path: string,
@@ -137,8 +140,8 @@ export function scanTree(
     const folder = waiting.pop();
     if (folder === undefined) return done(ok({ files, sizeBytes, modifiedMs }));
     archive.list(`${path}${folder}`, (listed) => {
-      if (!listed.ok) return done(systemFault(listed));
-      for (const found of listed.value) {
+      if (!listed.ok && listed.code !== "missing") return done(systemFault(listed));
+      for (const found of listed.ok ? listed.value : []) {
         const name = `${folder}/${found.name}`;
         modifiedMs = Math.max(modifiedMs, found.modifiedMs);
         sizeBytes += found.sizeBytes;

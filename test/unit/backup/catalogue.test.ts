@@ -259,6 +259,32 @@ t.test("the listing tells what is invalid or incomplete, and why", (t) => {
   t.end();
 });
 
+t.test("P-141 what goes while the catalogue is read is gone, and no fault of the reader", (t) => {
+  const [staging, first] = [`${sampleId(8)}.staging_00000008`, sampleId(1)];
+  for (const path of [staging, `${staging}/checkpoint`, first, `${first}/log`]) {
+    const { bench, cluster } = chained();
+    cluster.stage(8, null);
+    bench.disk.fails = (call, asked) => {
+      if (call === "list" && asked === path) bench.disk.drop(path);
+      return false;
+    };
+    const { entries } = list(bench);
+    t.equal(bench.disk.find(path), undefined, `${path} went meanwhile`);
+    const told = new Map(entries.map(({ id, fault }) => [id, fault?.code ?? "whole"]));
+    const isFirst = path.startsWith(first);
+    t.same(
+      [2, 3].map((at) => told.get(sampleId(at))),
+      ["whole", "whole"],
+    );
+    t.equal(told.get(first), isFirst ? "CorruptArtifact" : "whole");
+    t.match(
+      entries.find(({ id }) => id === sampleId(8)),
+      { isIncomplete: true },
+    );
+  }
+  t.end();
+});
+
 t.test("a root that is a link, missing or open to others is refused", (t) => {
   const { bench } = chained();
   const said = (): string => bench.said((done) => checkRoot(bench.archive, done));
