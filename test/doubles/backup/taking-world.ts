@@ -144,15 +144,24 @@ export class TakingCluster extends PlacedCluster {
 
   /** Writes to a partition where it is led; whether that was answered well. */
   write(partition: number, key: string, value = "v"): boolean {
-    const id = this.serverOf(partition);
-    if (id === null) return false;
     let result: ProposalResult | null = null;
-    const bytes = new TextEncoder().encode(value);
     const { nowMs } = this;
-    this.groupAt(id, partition).propose(setCommand(key, bytes), 100, nowMs + 2000, (end) => {
-      result = end;
-    });
+    if (!this.beginWrite(partition, key, value, (end) => (result = end))) return false;
     for (const endMs = nowMs + 2500; result === null && this.nowMs < endMs;) this.pass(10);
     return (result as ProposalResult | null)?.status === "applied";
+  }
+
+  /** The same without waiting; false: nobody leads it. */
+  beginWrite(
+    partition: number,
+    key: string,
+    value: string,
+    done: (result: ProposalResult) => void,
+  ): boolean {
+    const id = this.serverOf(partition);
+    if (id === null) return false;
+    const command = setCommand(key, new TextEncoder().encode(value));
+    this.groupAt(id, partition).propose(command, 100, this.nowMs + 2000, done);
+    return true;
   }
 }

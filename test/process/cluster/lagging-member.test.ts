@@ -87,7 +87,11 @@ t.test("P-189 a member behind large values is fed by leaders that were restarted
   for (const node of [one, two, three]) {
     t.equal(node.child.exitCode, null, `the node lives:\n${node.log}`);
     t.same(await metric(node, "svc_peer_oversized_messages_total "), [0]);
-    t.same(await metric(node, 'svc_snapshots_total{direction="sent"'), [0], "fed from the log");
+    const sent = await metric(node, 'svc_snapshots_total{direction="sent"');
+    t.ok(
+      sent.length > 0 && sent.every((count) => count === 0),
+      "fed from the log, however it ends",
+    );
   }
   for (const node of [one, two, three]) t.same(await node.stop(), { code: 0, signal: null });
 });

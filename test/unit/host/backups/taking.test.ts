@@ -8,13 +8,26 @@ import { TakingCluster } from "../../../doubles/backup/taking-world.js";
 t.test("P-132 P-133 a Full has every partition, each exactly at its mark", (t) => {
   const cluster = new TakingCluster(3).ready();
   for (let at = 0; at < 40; at++) cluster.write(at % 3, `key-${at}`);
-  const asked = cluster.take(2, { kind: "full" });
+  const asked = cluster.ask(2, { kind: "full" });
+  // Writers go on while the images are made: what they write is in the logs alone.
+  let steps = 0;
+  cluster.stepUntil(() => {
+    if (asked.phases.at(-1) !== "images") return asked.phases.length > 1;
+    if (steps++ < 600 && steps % 20 === 0)
+      cluster.beginWrite(steps % 3, `key-${steps}`, "meanwhile", () => {});
+    return false;
+  });
+  cluster.passUntil(() => asked.end !== null);
   const { manifest } = asked;
   t.same(asked.phases, ["images", "marks", "logs", "checking", "publishing"]);
   t.equal(manifest.type, "Full");
   t.same(manifest.coveredPartitions, [0, 1, 2]);
   t.equal(manifest.coordinatorNode, "host2:8084");
   const chain = cluster.verified(manifest.backupId);
+  t.ok(
+    manifest.partitionRanges.some(({ fromIndex, toIndex }) => fromIndex < toIndex),
+    "an image was older than its mark",
+  );
   for (const { partition, toIndex, toStamp } of manifest.partitionRanges) {
     const leader = cluster.serverOf(partition) ?? 0;
     const mark = cluster.groupAt(leader, partition).machine.marks.at(-1);
