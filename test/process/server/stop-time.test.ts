@@ -44,7 +44,7 @@ async function stopped(
         done();
       },
     },
-    operations: { finish: (_atMs: number, done: () => void) => done() },
+    operations: { endBackups: ignore, finish: (_atMs: number, done: () => void) => done() },
     peers: { close: (done: () => void) => done() },
     disk: { close: (done: () => void) => done() },
     listeners: { drain: ignore, close: () => Promise.resolve() },
