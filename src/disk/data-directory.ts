@@ -110,17 +110,22 @@ export function replaceFile(path: string, text: string): Result<null, DataDirect
   }
 }
 
-/** The identity in `path`, or null when there is none yet. */
-export function readIdentity(path: string): Result<LogIdentity | null, DataDirectoryCode> {
-  let text: string;
+/** A small file of the directory, or null when there is none. */
+function readSmallFile(path: string): Result<string | null, DataDirectoryCode> {
   try {
     if (!fs.existsSync(path)) return ok(null);
     if (fs.statSync(path).size > IDENTITY_MAX_BYTES) return damaged(path, "it is too large");
-    text = fs.readFileSync(path, "utf8");
+    return ok(fs.readFileSync(path, "utf8"));
   } catch (error) {
     return refused("read", path, error);
   }
-  return parseIdentity(path, text);
+}
+
+/** The identity in `path`, or null when there is none yet. */
+export function readIdentity(path: string): Result<LogIdentity | null, DataDirectoryCode> {
+  const read = readSmallFile(path);
+  if (!read.ok) return read;
+  return read.value === null ? ok(null) : parseIdentity(path, read.value);
 }
 
 function damaged(path: string, what: string): Failure<"storage-damaged"> {
@@ -130,17 +135,12 @@ function damaged(path: string, what: string): Failure<"storage-damaged"> {
 
 /** The cluster that a restore made the directory for; null where no restore made it. */
 export function readRestored(path: string): Result<string | null, DataDirectoryCode> {
-  let text: string;
-  try {
-    if (!fs.existsSync(path)) return ok(null);
-    if (fs.statSync(path).size > IDENTITY_MAX_BYTES) return damaged(path, "it is too large");
-    text = fs.readFileSync(path, "utf8");
-  } catch (error) {
-    return refused("read", path, error);
-  }
+  const read = readSmallFile(path);
+  if (!read.ok) return read;
+  if (read.value === null) return ok(null);
   let fields: ReadonlyMap<string, unknown>;
   try {
-    fields = new Map(Object.entries(JSON.parse(text) as object));
+    fields = new Map(Object.entries(JSON.parse(read.value) as object));
   } catch {
     return damaged(path, "it is no object of JSON");
   }
