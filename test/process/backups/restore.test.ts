@@ -99,19 +99,27 @@ t.test(
     catalogue.take(1);
     for (let round = 0; round < 6; round++) {
       const name = `r${round}`;
-      let pid = 0;
       const end = await new Promise<{ ok: boolean; code?: string }>((resolve) => {
         const request = {
           ...{ leafId: "00000000000000000000000000000001", targetTimeMs: 0, sequenceSkip: 0n },
           targetDir: join(catalogue.restoreRoot, name),
         };
-        catalogue.restoring().restore(request, "op", () => undefined, resolve);
-        setTimeout(
+        // A restore that ended before the kill takes the kill along: it would hit the next one.
+        const kill = setTimeout(
           () => {
-            pid = childOf(process.pid);
+            const pid = childOf(process.pid);
             if (pid > 0) process.kill(pid, "SIGKILL");
           },
           150 + round * 120,
+        );
+        catalogue.restoring().restore(
+          request,
+          "op",
+          () => undefined,
+          (ended) => {
+            clearTimeout(kill);
+            resolve(ended);
+          },
         );
       });
       if (!end.ok) t.equal(end.code, "IoError");
