@@ -8,6 +8,7 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const LEASE = /^\.lease_([0-9a-z_]{1,40})$/;
 const CLAIM = /^restore_([1-9]\d{0,8})\.claim$/;
 const LEFTOVER = /\.(?:tmp|staging|quarantine|merge)_/;
+const STAGING = /.\.staging_[0-9a-f]{8}$/;
 const LEADING_ID = /^([0-9a-f]{32})(?:\.|$)/;
 
 export const IMAGE_FOLDER = "checkpoint";
@@ -59,6 +60,11 @@ export function passingName(
   tag: string,
 ): string {
   return `${name}.${way}_${tag}`;
+}
+
+/** Whether `name` is what a restore stages in: see `passingName`. */
+export function isStaging(name: string): boolean {
+  return STAGING.test(name);
 }
 
 export type CatalogueName =

@@ -18,6 +18,7 @@ import { type VerifiedChain, validateChain } from "../../backup/validate.js";
 import { failure, ok } from "../../base/result.js";
 import type { RestoreEnd, RestoreProgress, RestoreRequest } from "./restore-types.js";
 import { type TakenClaim, takeClaim } from "./claims.js";
+import { removeLeftovers } from "./leftovers.js";
 import { Pace } from "./pace.js";
 import { type RestoreDone, type RestoreFault, stepwise } from "./restore-faults.js";
 import type { RestorePorts, RestoreSettings } from "./restore-ports.js";
@@ -66,6 +67,7 @@ export class Restore {
       (next) => this.readChain(next),
       (next) => this.verify(next),
       (next) => this.stage(next),
+      (next) => this.tidy(next),
       (next) => this.replay(next),
       (next) => this.count(next),
       (next) => this.lift(next),
@@ -161,6 +163,15 @@ export class Restore {
       targets.makeDirectory(path, (made) => next(made.ok ? made : systemFault(made)));
     };
     stepwise(folders.map(make), done);
+  }
+
+  /** Removes what restores of before left beside the target. */
+  private tidy(done: RestoreDone<unknown>): void {
+    const { targets, logger } = this.ports;
+    const removed = (name: string): void => {
+      logger.log("info", "What a restore that died had left was removed.", { name });
+    };
+    removeLeftovers(targets, parentOf(this.below), this.staging, removed, () => done(ok(null)));
   }
 
   private get targetMs(): number {

@@ -143,27 +143,17 @@ export class Backups {
 
   private take(request: BackupRequest, context: RequestContext, done: Done<"backups.full">): void {
     const { kind } = request;
-    const archive = this.archive(kind, done);
-    if (archive === null) return;
+    if (this.archive(kind, done) === null) return;
     const taking = this.world?.taking ?? null;
     if (taking === null) return this.notConfigured(kind, "This node takes no backups.", done);
-    this.inTurn(kind, context, done, (course) => {
-      if (request.kind !== "incremental") {
-        return this.carryOut(taking, request, course, (release) => release(), done);
-      }
-      const { operation } = course;
-      const backups = [request.parentId];
-      leased(this.serving, { archive, operation, kind, backups }, (release) => {
-        this.carryOut(taking, request, course, release, done);
-      });
-    });
+    // Whoever takes it holds the lease, on its parent too.
+    this.inTurn(kind, context, done, (course) => this.carryOut(taking, request, course, done));
   }
 
   private carryOut(
     taking: BackupTaking,
     request: BackupRequest,
     course: Course,
-    release: (done: () => void) => void,
     done: Done<"backups.full">,
   ): void {
     const { kind } = request;
@@ -186,7 +176,7 @@ export class Backups {
       done({ answer: takenInfo(result) });
       this.collecting?.follow();
     };
-    const run = taking.take(request, progress, (result) => release(() => ended(result)));
+    const run = taking.take(request, progress, ended);
     course.onCancel(() => run.cancel());
   }
 

@@ -1,5 +1,6 @@
 /** A chain of backups becomes a storage directory: what is in it, what is told, and what is refused. */
 import t from "tap";
+import { ORPHAN_AGE_MS } from "../../../../src/base/limits.js";
 import { partitionId } from "../../../../src/base/ids.js";
 import type { Restored } from "../../../../src/host/restoring/restore-types.js";
 import { decodeClaim } from "../../../../src/host/restoring/claims.js";
@@ -265,6 +266,31 @@ t.test("P-140 a cancelled restore ends in each of its steps and leaves nothing",
     t.match(end, { code: "Cancelled" }, `turn ${turns}`);
     t.same(left(bench), [], `turn ${turns}`);
   }
+  t.end();
+});
+
+t.test("P-140 what a restore that died with its machine left goes with the next one", (t) => {
+  const bench = new RestoreBench();
+  bench.cluster.take(1);
+  const { disk } = bench.targets;
+  const old = ["dead.staging_0000000a", "beside/dead.staging_0000000b"];
+  const kept = ["young.staging_0000000c", "busy.staging_0000000d", "dead.staging_x", "data"];
+  for (const name of [...old, ...kept]) disk.put(`${name}/v1/state/data.mdb`, new Uint8Array(9));
+  disk.put("file.staging_0000000e", new Uint8Array(9));
+  disk.putLink("link.staging_0000000f");
+  const parts = ["", "/v1", "/v1/state", "/v1/state/data.mdb"];
+  for (const name of [...old, ...kept]) {
+    for (const part of parts) disk.age(`${name}${part}`, ORPHAN_AGE_MS + 1);
+  }
+  for (const part of parts) disk.age(`young.staging_0000000c${part}`, -2);
+  // Whoever restores writes: the directories alone say nothing.
+  disk.age("busy.staging_0000000d/v1/state/data.mdb", -ORPHAN_AGE_MS);
+  const others = ["file.staging_0000000e", "link.staging_0000000f"];
+  for (const name of others) disk.age(name, 2 * ORPHAN_AGE_MS);
+  t.equal(bench.said(), "ok");
+  t.same(left(bench).sort(), [...kept, ...others, "beside", "new"].sort());
+  t.equal(bench.said({ targetDir: `${RESTORE_ROOT}/beside/new` }), "ok");
+  t.same([...(disk.find("beside")?.names.keys() ?? [])], ["new"], "those beside the target");
   t.end();
 });
 

@@ -10,12 +10,16 @@ function leaseOf(cluster: TakingCluster): string {
 }
 
 /** A pass of another node than the one that takes a backup. */
-function pass(cluster: TakingCluster, node: number): CollectionResult {
+function pass(
+  cluster: TakingCluster,
+  node: number,
+  rules = { maxChains: 0, maxAgeMs: 0, maxBytes: 0 },
+): CollectionResult {
   const timer = cluster.worlds.get(node)?.timer;
   if (timer === undefined) throw new Error(`no node ${node}`);
   let result: CollectionResult | null = null;
   const order = {
-    ...{ rules: { maxChains: 0, maxAgeMs: 0, maxBytes: 0 }, isDry: false, node: "other" },
+    ...{ rules, isDry: false, node: "other" },
     ...{ tag: "00000001", waitMs: 0, wallMs: () => cluster.disk.nowMs, isCancelled: () => false },
   };
   collect({ archive: cluster.archive(node), timer, signatures: UNSIGNED }, order, (end) => {
@@ -65,3 +69,24 @@ for (const kind of ["full", "coordinated"] as const) {
     t.end();
   });
 }
+
+t.test("P-141 an incremental keeps its parent from the first look at it, on every node", (t) => {
+  const cluster = new TakingCluster(3).ready();
+  cluster.write(1, "first");
+  const keeper = cluster.serverOf(0) ?? 0;
+  const parent = cluster.take(keeper, { kind: "full" }).manifest;
+  for (const id of [1, 2, 3]) cluster.world(id).wallMs += 1000;
+  const second = cluster.take(keeper, { kind: "full" }).manifest;
+  t.ok(second.createdAtMs > parent.createdAtMs, "the parent is of the older chain");
+  const asked = cluster.ask(keeper, { kind: "incremental", parentId: parent.backupId });
+  cluster.stepUntil(() => asked.phases.at(-1) === "holding");
+  const leases = cluster.names().filter((name) => name.startsWith(".lease_"));
+  t.equal(leases.length, 1, "one lease does");
+  const rules = { maxChains: 1, maxAgeMs: 0, maxBytes: 0 };
+  const passed = pass(cluster, keeper === 3 ? 1 : 3, rules);
+  t.match(passed, { ok: true, value: { deletions: [] } }, JSON.stringify(passed));
+  cluster.passUntil(() => asked.end !== null);
+  cluster.verified(asked.manifest.backupId);
+  cluster.verified(second.backupId);
+  t.end();
+});
