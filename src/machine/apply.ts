@@ -19,6 +19,7 @@ import { setLevel } from "./decision/level.js";
 import { KV_RULES } from "./kv/kv.js";
 import { LOCK_RULES } from "./locks/locks.js";
 import { META_RULES } from "./meta/meta.js";
+import type { MetaContext } from "./meta/meta-context.js";
 import { RANGE_RULES } from "./ranges/ranges.js";
 import { updateSequence } from "./sequences/sequence-update.js";
 import { SEQUENCE_RULES } from "./sequences/sequences.js";
@@ -32,7 +33,7 @@ const EPHEMERAL_RULES: Rules<LockCommand | KvCommand, EphemeralOutcome> = {
   ...KV_RULES,
 };
 
-const RULES: Rules<Command, Outcome> = {
+const RULES: Rules<Command, Outcome, MetaContext> = {
   ...EPHEMERAL_RULES,
   ...RANGE_RULES,
   ...SEQUENCE_RULES,
@@ -53,7 +54,7 @@ export function applyEphemeral(
   return rule(context, command);
 }
 
-export function applyCommand(context: DecisionContext, command: Command): Outcome {
-  const rule: Rule<Command, Outcome> = RULES[command.kind];
+export function applyCommand(context: MetaContext, command: Command): Outcome {
+  const rule: Rule<Command, Outcome, MetaContext> = RULES[command.kind];
   return rule(context, command);
 }

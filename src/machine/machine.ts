@@ -25,7 +25,7 @@ import type {
   MarkCommand,
   Outcome,
 } from "./commands/command.js";
-import { contextOf, type DecisionContext } from "./decision/context.js";
+import { contextOf } from "./decision/context.js";
 import { StateDigest } from "./store/digest.js";
 import {
   EMPTY_GROUP_RECORD,
@@ -36,6 +36,7 @@ import {
 } from "./commands/group-record.js";
 import { type RowSight, SnapshotSource } from "./snapshot/source.js";
 import { generationPrefix, groupRecordKey, textToByteKey } from "./store/keys.js";
+import type { MetaContext } from "./meta/meta-context.js";
 import { MetaReads } from "./meta/meta-reads.js";
 import type { FrozenGroup, Memtable } from "./store/memtable.js";
 import { DataReads } from "./data-reads.js";
@@ -60,7 +61,7 @@ export class Machine {
   private readonly recordKey: string;
   private readonly chain: StateDigest;
   private readonly effects: StateDigest;
-  private context: DecisionContext;
+  private context: MetaContext;
   private groupRows: GroupRows;
   private dataReads: DataReads;
   private metaReads: MetaReads;
@@ -107,8 +108,13 @@ export class Machine {
     this.ownership.load(this.groupRows);
     this.dataReads = new DataReads(this.groupRows, this.ownership);
     this.metaReads = new MetaReads(this.groupRows, this.groupRows);
-    this.context = contextOf(this.groupRows, this.ownership, record);
+    this.context = this.contextOf(record);
     this.detach = memtable.onFreeze(() => this.writeRecord());
+  }
+
+  private contextOf(record: GroupRecord): MetaContext {
+    const meta = this.metaReads;
+    return { ...contextOf(this.groupRows, this.ownership, record), meta };
   }
 
   private openRows(dataBytes: number): GroupRows {
@@ -388,7 +394,7 @@ export class Machine {
     this.groupRows = this.openRows(sink.dataBytes);
     this.dataReads = new DataReads(this.groupRows, this.ownership);
     this.metaReads = new MetaReads(this.groupRows, this.groupRows);
-    this.context = contextOf(this.groupRows, this.ownership, record);
+    this.context = this.contextOf(record);
     this.moved = true;
     this.ownership.load(this.groupRows);
   }

@@ -43,13 +43,13 @@ export function contextOf(rows: Rows, ownership: Ownership, record: GroupRecord)
   };
 }
 
-interface Decides<C, O> {
-  decide(context: DecisionContext, command: C): O;
+interface Decides<C, O, Context> {
+  decide(context: Context, command: C): O;
 }
 /** What apply does with a command. */
-export type Rule<C, O> = Decides<C, O>["decide"];
+export type Rule<C, O, Context = DecisionContext> = Decides<C, O, Context>["decide"];
 
 /** The rules of a family of commands, by kind. */
-export type Rules<Commands extends { readonly kind: string }, O> = {
-  readonly [Kind in Commands["kind"]]: Rule<Extract<Commands, { readonly kind: Kind }>, O>;
+export type Rules<Commands extends { readonly kind: string }, O, Context = DecisionContext> = {
+  readonly [Kind in Commands["kind"]]: Rule<Extract<Commands, { readonly kind: Kind }>, O, Context>;
 };

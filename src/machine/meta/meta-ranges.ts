@@ -29,10 +29,11 @@ import type {
   RetryMoveCommand,
   UnregisterRangeCommand,
 } from "../commands/command.js";
-import type { DecisionContext, Rules } from "../decision/context.js";
+import type { Rules } from "../decision/context.js";
 import { RowKind, nameKey, uint32Key, type ByteKey } from "../store/keys.js";
 import { isPartitionId, outcome } from "./meta-members.js";
-import { MetaReads } from "./meta-reads.js";
+import type { MetaContext } from "./meta-context.js";
+import type { MetaReads } from "./meta-reads.js";
 import { encodePartition } from "./meta-rows.js";
 import { beginMove } from "./range-begin.js";
 import { attemptEnd, raiseMap, storeMove, storeRanges } from "./range-changes.js";
@@ -49,15 +50,15 @@ interface Found {
   readonly cluster: ClusterRecord;
 }
 
-function find(context: DecisionContext, keySpace: string): Found | MetaOutcome {
+function find(context: MetaContext, keySpace: string): Found | MetaOutcome {
   const name = nameKey(keySpace);
   if (name === null || !isRangeKeySpace(keySpace)) return outcome("invalid");
-  const reads = new MetaReads(context.rows);
+  const reads = context.meta;
   const cluster = reads.cluster();
   return cluster === null ? outcome("not-founded") : { name, reads, cluster };
 }
 
-function registerRange(context: DecisionContext, command: RegisterRangeCommand): MetaOutcome {
+function registerRange(context: MetaContext, command: RegisterRangeCommand): MetaOutcome {
   const { keySpace, partitionId } = command;
   const found = find(context, keySpace);
   if ("kind" in found) return found;
@@ -81,7 +82,7 @@ function registerRange(context: DecisionContext, command: RegisterRangeCommand):
   return outcome("done", 1);
 }
 
-function unregisterRange(context: DecisionContext, command: UnregisterRangeCommand): MetaOutcome {
+function unregisterRange(context: MetaContext, command: UnregisterRangeCommand): MetaOutcome {
   const { keySpace } = command;
   const found = find(context, keySpace);
   if ("kind" in found) return found;
@@ -112,7 +113,7 @@ type OfMove = Exclude<RangeMoveCommand, { readonly kind: "begin-move" }>;
 
 /** What a command about a move finds, if the move that it names is under way. */
 function findMove(
-  context: DecisionContext,
+  context: MetaContext,
   { keySpace, moveId }: OfMove,
 ): (Found & { readonly move: RangeMove }) | MetaOutcome {
   const found = find(context, keySpace);
@@ -121,7 +122,7 @@ function findMove(
   return move?.moveId === moveId ? { ...found, move } : outcome("stale");
 }
 
-function retryMove(context: DecisionContext, command: RetryMoveCommand): MetaOutcome {
+function retryMove(context: MetaContext, command: RetryMoveCommand): MetaOutcome {
   const found = findMove(context, command);
   if ("kind" in found) return found;
   const { cluster, move } = found;
@@ -135,17 +136,16 @@ function retryMove(context: DecisionContext, command: RetryMoveCommand): MetaOut
 }
 
 /** A range of any key space lies there. */
-function isNamed(context: DecisionContext, partitionId: number): boolean {
-  const ranges = new MetaReads(context.rows).allRanges();
-  return ranges.some(({ descriptor }) => descriptor.partitionId === partitionId);
+function isNamed({ meta }: MetaContext, partitionId: number): boolean {
+  return meta.allRanges().some(({ descriptor }) => descriptor.partitionId === partitionId);
 }
 
 /** Above the pool, without a range: it goes, with all that it holds. */
-function isSpent(context: DecisionContext, cluster: ClusterRecord, partitionId: number): boolean {
+function isSpent(context: MetaContext, cluster: ClusterRecord, partitionId: number): boolean {
   return partitionId > cluster.dataPartitions && !isNamed(context, partitionId);
 }
 
-function cutRange(context: DecisionContext, command: CutRangeCommand): MetaOutcome {
+function cutRange(context: MetaContext, command: CutRangeCommand): MetaOutcome {
   const found = findMove(context, command);
   if ("kind" in found) return found;
   const { reads, cluster, move } = found;
@@ -163,7 +163,7 @@ function cutRange(context: DecisionContext, command: CutRangeCommand): MetaOutco
   return outcome("done", raiseMap(context, cluster, "topology"));
 }
 
-function abortMove(context: DecisionContext, command: AbortMoveCommand): MetaOutcome {
+function abortMove(context: MetaContext, command: AbortMoveCommand): MetaOutcome {
   const { reason } = command;
   if (reason === "none") return outcome("invalid");
   const found = findMove(context, command);
@@ -177,16 +177,15 @@ function abortMove(context: DecisionContext, command: AbortMoveCommand): MetaOut
 }
 
 /** The records of removed partitions beyond those that are kept go, those of low ids first. */
-function forgetRemoved(context: DecisionContext): void {
-  const records = new MetaReads(context.rows).partitions();
-  const removed = records.filter(({ state }) => state === "Removed");
+function forgetRemoved(context: MetaContext): void {
+  const removed = context.meta.partitions().filter(({ state }) => state === "Removed");
   for (const { partitionId } of removed.slice(0, -REMOVED_PARTITIONS_KEPT)) {
     context.rows.delete(RowKind.partition, uint32Key(partitionId));
   }
 }
 
 /** The move took keys from the partition, or made it: it is as any other now, or gone. */
-function settle(context: DecisionContext, { reads, cluster }: Found, partitionId: number): void {
+function settle(context: MetaContext, { reads, cluster }: Found, partitionId: number): void {
   const record = reads.partition(partitionId);
   if (record === null) return;
   const isOver = isSpent(context, cluster, partitionId);
@@ -196,7 +195,7 @@ function settle(context: DecisionContext, { reads, cluster }: Found, partitionId
   if (isOver) forgetRemoved(context);
 }
 
-function finishMove(context: DecisionContext, command: FinishMoveCommand): MetaOutcome {
+function finishMove(context: MetaContext, command: FinishMoveCommand): MetaOutcome {
   const found = findMove(context, command);
   if ("kind" in found) return found;
   const { name, cluster, move } = found;
@@ -217,7 +216,8 @@ function finishMove(context: DecisionContext, command: FinishMoveCommand): MetaO
 
 export const RANGE_RULES: Rules<
   RegisterRangeCommand | UnregisterRangeCommand | RangeMoveCommand,
-  MetaOutcome
+  MetaOutcome,
+  MetaContext
 > = {
   "register-range": registerRange,
   "unregister-range": unregisterRange,

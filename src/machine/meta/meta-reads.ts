@@ -1,16 +1,16 @@
 /**
  * Reads of the meta partition: cluster record, members, partition map, range descriptors. Pure.
  *
- * Owns the lists that it decoded last: many ask for them at each change, and at each call.
- * Invariants: 1. Lists are in the order of their keys: members and partitions by id, key spaces by
- * bytes, descriptors by start key with the open start first. 2. null = the cluster is not founded,
- * never an empty record. 3. Lists are decoded once for each version of members or map: every
- * command that changes one of their rows raises the version. 4. A partition whose row was not
- * written keeps its record, the same object: a map of thousands costs what changed of it.
+ * Owns the lists that it decoded last: many ask for them at each change, and at each call, and so
+ * do decisions. Invariants: 1. Lists are in the order of their keys: members and partitions by id,
+ * key spaces by bytes, descriptors by start key with the open start first. 2. null = the cluster is
+ * not founded, never an empty record. 3. Members are decoded once for each version of theirs: every
+ * command that changes one raises it. 4. Partitions, ranges and moves are as their rows are now, in
+ * the middle of a command too. Whose row was not written keeps its record, the same object: a map
+ * of thousands costs what changed of it. 5. A list that was given out stays as it is.
  */
 import { present } from "../../base/assert.js";
-import type { MapVersion, MembershipVersion } from "../../base/ids.js";
-import { compareText } from "../../base/bytes.js";
+import type { MembershipVersion } from "../../base/ids.js";
 import type {
   ClusterRecord,
   FormerMember,
@@ -22,35 +22,29 @@ import type {
 import {
   RowKind,
   byteKeyToText,
-  keySuccessor,
   nameKey,
-  rangePrefix,
   readUint32Key,
   uint32Key,
   type ByteKey,
 } from "../store/keys.js";
+import { DecodedRanges, type KeySpaceRanges } from "./decoded-ranges.js";
 import {
   decodeCluster,
   decodeFormerMember,
   decodeMember,
   decodePartition,
-  decodeRange,
   type RangeRow,
 } from "./meta-rows.js";
 import { isPlannerHeld } from "./planner-holds.js";
 import { decodeMove } from "./range-rows.js";
 import type { ChangedRecords, ReadableRows } from "../store/rows.js";
 
-/** The descriptors of one key space, by start key. */
-export interface KeySpaceRanges {
-  readonly keySpace: string;
-  readonly descriptors: readonly RangeDescriptor[];
-}
+export type { KeySpaceRanges } from "./decoded-ranges.js";
 
-/** A list as of one version of it; null = before the founding. */
-interface Decoded<Version, Item> {
-  readonly version: Version | null;
-  readonly items: readonly Item[];
+/** The members as of one version; null = before the founding. */
+interface DecodedMembers {
+  readonly version: MembershipVersion | null;
+  readonly items: readonly Member[];
 }
 
 /** Where more than this part of all records changed, all are read. */
@@ -58,13 +52,13 @@ const CHANGED_PART = 4;
 
 export class MetaReads {
   private readonly rows: ReadableRows;
-  private memberList: Decoded<MembershipVersion, Member> = { version: null, items: [] };
-  private partitionMap: Decoded<MapVersion, PartitionRecord> = { version: null, items: [] };
-  private rangeList: Decoded<MapVersion, RangeRow> = { version: null, items: [] };
-  private spaceList: Decoded<MapVersion, KeySpaceRanges> = { version: null, items: [] };
-  private moveList: Decoded<MapVersion, RangeMove> = { version: null, items: [] };
+  /** Of the groups that are asked for it. */
+  private decodedRanges: DecodedRanges | null = null;
+  private memberList: DecodedMembers = { version: null, items: [] };
+  private partitionMap: readonly PartitionRecord[] = [];
+  private moveList: readonly RangeMove[] = [];
 
-  /** `changes`: tells which records of partitions were written; null: nobody knows. */
+  /** `changes`: tells which rows were written; null: nobody knows, and nothing is kept. */
   constructor(
     rows: ReadableRows,
     private readonly changes: ChangedRecords | null = null,
@@ -110,11 +104,9 @@ export class MetaReads {
   }
 
   partitions(): readonly PartitionRecord[] {
-    const version = this.cluster()?.mapVersion ?? null;
-    if (version !== this.partitionMap.version) {
-      this.partitionMap = { version, items: this.readPartitions() };
-    }
-    return this.partitionMap.items;
+    const changed = this.changes?.takeChanged(RowKind.partition) ?? null;
+    if (changed?.size !== 0) this.partitionMap = this.readPartitions(changed);
+    return this.partitionMap;
   }
 
   /** Partitions that are not removed. */
@@ -132,39 +124,24 @@ export class MetaReads {
     return partitionId >= 1 && partitionId < (this.cluster()?.nextPartitionId ?? 0);
   }
 
+  private get rangeMap(): DecodedRanges {
+    this.decodedRanges ??= new DecodedRanges(this.rows, this.changes);
+    return this.decodedRanges;
+  }
+
   /** Descriptors of one key space by start key; empty when it is not registered or not a name. */
   ranges(keySpace: string): readonly RangeDescriptor[] {
-    const key = nameKey(keySpace);
-    if (key === null) return [];
-    const prefix = rangePrefix(key);
-    return this.rangeRows(prefix, keySuccessor(prefix)).map((row) => row.descriptor);
+    return this.rangeMap.of(keySpace);
   }
 
   /** All registered key spaces in byte order. */
   keySpaces(): readonly KeySpaceRanges[] {
-    const version = this.cluster()?.mapVersion ?? null;
-    if (version !== this.spaceList.version) {
-      const spaces = new Map<string, RangeDescriptor[]>();
-      for (const { keySpace, descriptor } of this.allRanges()) {
-        const descriptors = spaces.get(keySpace);
-        if (descriptors === undefined) spaces.set(keySpace, [descriptor]);
-        else descriptors.push(descriptor);
-      }
-      const items: KeySpaceRanges[] = [];
-      for (const [keySpace, descriptors] of spaces) items.push({ keySpace, descriptors });
-      items.sort((a, b) => compareText(a.keySpace, b.keySpace));
-      this.spaceList = { version, items };
-    }
-    return this.spaceList.items;
+    return this.rangeMap.keySpaces();
   }
 
   /** The descriptors of all key spaces, those of one together and by start key, with their age. */
   allRanges(): readonly RangeRow[] {
-    const version = this.cluster()?.mapVersion ?? null;
-    if (version !== this.rangeList.version) {
-      this.rangeList = { version, items: this.rangeRows("", null) };
-    }
-    return this.rangeList.items;
+    return this.rangeMap.all();
   }
 
   /** The move of a range of the key space that is under way. */
@@ -176,12 +153,10 @@ export class MetaReads {
 
   /** All moves under way, by key space. */
   moves(): readonly RangeMove[] {
-    const version = this.cluster()?.mapVersion ?? null;
-    if (version !== this.moveList.version) {
-      const items = this.all(RowKind.rangeMove, decodeMove, "the row of a move is whole");
-      this.moveList = { version, items };
+    if (this.changes?.takeChanged(RowKind.rangeMove)?.size !== 0) {
+      this.moveList = this.all(RowKind.rangeMove, decodeMove, "the row of a move is whole");
     }
-    return this.moveList.items;
+    return this.moveList;
   }
 
   /** Somebody asked that nothing is moved without need, and that is not over at `leaseMs`. */
@@ -205,10 +180,9 @@ export class MetaReads {
     return found;
   }
 
-  private readPartitions(): readonly PartitionRecord[] {
+  private readPartitions(changed: ReadonlySet<ByteKey> | null): readonly PartitionRecord[] {
     const what = "a partition row is whole";
-    const changed = this.changes?.takeChanged() ?? null;
-    const { items } = this.partitionMap;
+    const items = this.partitionMap;
     if (changed === null || changed.size > items.length / CHANGED_PART) {
       return this.all(RowKind.partition, decodePartition, what);
     }
@@ -223,19 +197,13 @@ export class MetaReads {
     return left.sort((a, b) => a.partitionId - b.partitionId);
   }
 
-  private rangeRows(first: ByteKey, last: ByteKey | null): readonly RangeRow[] {
-    return this.all(RowKind.range, decodeRange, "a range row is whole", first, last);
-  }
-
   private all<Item>(
     kind: number,
     decode: (value: Uint8Array) => Item | null,
     what: string,
-    first: ByteKey = "",
-    last: ByteKey | null = null,
   ): readonly Item[] {
     const found: Item[] = [];
-    this.rows.scan(kind, first, last, (_, value) => {
+    this.rows.scan(kind, "", null, (_, value) => {
       found.push(present(decode(value), what));
       return true;
     });

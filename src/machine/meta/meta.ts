@@ -33,6 +33,7 @@ import {
   outcome,
   supports,
 } from "./meta-members.js";
+import type { MetaContext } from "./meta-context.js";
 import { applyPlacement, foundedPartition } from "./meta-placement.js";
 import { RANGE_RULES } from "./meta-ranges.js";
 import { MetaReads } from "./meta-reads.js";
@@ -111,7 +112,7 @@ function setReplicationFactor(
   return outcome("done", generation);
 }
 
-export const META_RULES: Rules<MetaCommand, MetaOutcome> = {
+export const META_RULES: Rules<MetaCommand, MetaOutcome, MetaContext> = {
   "found-cluster": foundCluster,
   "update-member": applyMember,
   "add-member": applyMember,

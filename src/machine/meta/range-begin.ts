@@ -25,7 +25,8 @@ import type { DecisionContext } from "../decision/context.js";
 import { RowKind, nameKey, uint32Key } from "../store/keys.js";
 import { isPartitionId, outcome } from "./meta-members.js";
 import { bornPartition } from "./meta-placement.js";
-import { MetaReads } from "./meta-reads.js";
+import type { MetaContext } from "./meta-context.js";
+import type { MetaReads } from "./meta-reads.js";
 import { encodePartition } from "./meta-rows.js";
 import { attemptEnd, raiseMap, storeMove } from "./range-changes.js";
 import { isRangeKeySpace, movedRange } from "./range-map.js";
@@ -86,9 +87,9 @@ function storePartition(context: DecisionContext, record: PartitionRecord): void
   context.rows.put(RowKind.partition, uint32Key(record.partitionId), encodePartition(record));
 }
 
-export function beginMove(context: DecisionContext, command: BeginMoveCommand): MetaOutcome {
+export function beginMove(context: MetaContext, command: BeginMoveCommand): MetaOutcome {
   if (!isWhole(command)) return outcome("invalid");
-  const reads = new MetaReads(context.rows);
+  const { meta: reads } = context;
   const cluster = reads.cluster();
   if (cluster === null) return outcome("not-founded");
   const { keySpace, move: kind, startKey, endKey, generation } = command;

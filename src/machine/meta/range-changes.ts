@@ -26,16 +26,36 @@ export function storeRanges(
   before: readonly RangeDescriptor[],
   after: readonly RangeDescriptor[],
 ): void {
-  const starts = new Set(after.map(({ startKey }) => startKey));
-  for (const { startKey } of before) {
+  const { left, come } = differences(before, after);
+  const starts = new Set(come.map(({ startKey }) => startKey));
+  for (const { startKey } of left) {
     if (!starts.has(startKey)) context.rows.delete(RowKind.range, rowKey(keySpace, startKey));
   }
-  const kept = new Set(before);
-  for (const descriptor of after) {
-    if (kept.has(descriptor)) continue;
+  for (const descriptor of come) {
     const row = encodeRange({ keySpace, descriptor, changedLeaseMs: context.nowMs });
     context.rows.put(RowKind.range, rowKey(keySpace, descriptor.startKey), row);
   }
+}
+
+interface Differences {
+  readonly left: readonly RangeDescriptor[];
+  readonly come: readonly RangeDescriptor[];
+}
+
+/** Between the parts at both ends that are the same. */
+function differences(
+  before: readonly RangeDescriptor[],
+  after: readonly RangeDescriptor[],
+): Differences {
+  const least = Math.min(before.length, after.length);
+  let first = 0;
+  while (first < least && before[first] === after[first]) first++;
+  let last = 0;
+  while (last < least - first && before.at(-1 - last) === after.at(-1 - last)) last++;
+  return {
+    left: before.slice(first, before.length - last),
+    come: after.slice(first, after.length - last),
+  };
 }
 
 export function storeMove(context: DecisionContext, move: RangeMove): void {

@@ -37,10 +37,13 @@ export interface ValueWatcher {
   replaced(): void;
 }
 
-/** Who keeps what it decoded of partition records asks which of them it has to read again. */
+/** Who keeps what it decoded of meta's rows asks which of them it has to read again. */
 export interface ChangedRecords {
-  /** Names of those that changed since it was asked last; null: it was not, and all may have. */
-  takeChanged(): ReadonlySet<ByteKey> | null;
+  /**
+   * Names of the rows of `kind` that changed since it was asked for them last; null: it was not, or
+   * too many did, and all may have.
+   */
+  takeChanged(kind: number): ReadonlySet<ByteKey> | null;
 }
 
 const KINDS: readonly number[] = Object.values(RowKind);
@@ -49,6 +52,10 @@ const SLOTS = new Uint8Array(ROW_KIND_END).fill(KINDS.length);
 for (const [slot, kind] of KINDS.entries()) SLOTS[kind] = slot;
 const NO_PREFIXES: readonly ByteKey[] = [];
 const NO_WATCHERS: readonly ValueWatcher[] = [];
+
+/** More changed names of a kind are not kept: who asks late reads all. */
+const CHANGED_MAX = 4096;
+const NO_CHANGES: ReadonlySet<ByteKey> = new Set();
 
 /** Revisions that the average size of kept ones goes by. */
 const KEPT_COUNTED = 32;
@@ -77,8 +84,8 @@ export class GroupRows implements Rows, ChangedRecords {
   private keptBytes = -1;
   private countedBytes: number;
   private watchers: readonly ValueWatcher[] = NO_WATCHERS;
-  /** Null: nobody asked for them yet. */
-  private changedRecords: Set<ByteKey> | null = null;
+  /** By kind, those that somebody asked for; without what was too much to keep. */
+  private changed: Map<number, Set<ByteKey>> | null = null;
 
   /**
    * `prefix`: what all rows of the generation begin with. `digest`: takes in every change; null for
@@ -144,10 +151,19 @@ export class GroupRows implements Rows, ChangedRecords {
     for (const watcher of this.watchers) watcher.beforeChange(kind, name, value);
   }
 
-  takeChanged(): ReadonlySet<ByteKey> | null {
-    const changed = this.changedRecords;
-    if (changed?.size !== 0) this.changedRecords = new Set();
+  takeChanged(kind: number): ReadonlySet<ByteKey> | null {
+    this.changed ??= new Map<number, Set<ByteKey>>();
+    const changed = this.changed.get(kind) ?? null;
+    if (changed?.size === 0) return NO_CHANGES;
+    this.changed.set(kind, new Set());
     return changed;
+  }
+
+  private noteChange(kind: number, name: ByteKey): void {
+    const changed = this.changed?.get(kind);
+    if (changed === undefined) return;
+    if (changed.size < CHANGED_MAX) changed.add(name);
+    else this.changed?.delete(kind);
   }
 
   put(kind: number, name: ByteKey, value: Uint8Array): void {
@@ -213,7 +229,7 @@ export class GroupRows implements Rows, ChangedRecords {
   }
 
   private takeIn(kind: number, name: ByteKey, key: ByteKey, value: Uint8Array | null): void {
-    if (kind === RowKind.partition) this.changedRecords?.add(name);
+    if (kind >= RowKind.cluster) this.noteChange(kind, name);
     if (this.digest === null) return;
     if (kind !== RowKind.history) this.digest.row(kind, name, value);
     else {

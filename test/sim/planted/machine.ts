@@ -224,8 +224,8 @@ const snapshots: readonly Mutation[] = [
   bug("P-061", "an installed snapshot leaves the lease clock where it was", "three", [
     edit(
       "src/machine/machine.ts",
-      "    this.context = contextOf(this.groupRows, this.ownership, record);\n    this.moved = true;\n",
-      "    this.context = contextOf(this.groupRows, this.ownership, { ...record, leaseMs: this.context.nowMs });\n    this.moved = true;\n",
+      "    this.context = this.contextOf(record);\n    this.moved = true;\n",
+      "    this.context = this.contextOf({ ...record, leaseMs: this.context.nowMs });\n    this.moved = true;\n",
     ),
   ]),
   bug(

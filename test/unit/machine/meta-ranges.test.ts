@@ -24,7 +24,7 @@ import type {
 import { RANGE_MOVE_COMMANDS } from "../../../src/machine/commands/range-meta-commands.js";
 import { encodeCluster, encodePartition } from "../../../src/machine/meta/meta-rows.js";
 import { tilingFault } from "../../../src/machine/meta/range-map.js";
-import { RowKind, generationPrefix, uint32Key } from "../../../src/machine/store/keys.js";
+import { RowKind, uint32Key } from "../../../src/machine/store/keys.js";
 import { InventingReader } from "../../doubles/base/inventing-reader.js";
 import { RangeBench, rangeText } from "../../doubles/machine/meta-ranges.js";
 import { inShort, orders } from "../../doubles/machine/placement.js";
@@ -32,9 +32,7 @@ import { inShort, orders } from "../../doubles/machine/placement.js";
 t.setTimeout(240_000);
 
 function setRow(bench: RangeBench, kind: number, name: string, value: Uint8Array): void {
-  const { generation } = bench.machine.record();
-  const prefix = generationPrefix(bench.machine.group, generation);
-  bench.memtable.put(prefix + String.fromCharCode(kind) + name, value);
+  bench.machine["groupRows"].put(kind, name, value);
 }
 
 function setPartition(bench: RangeBench, record: PartitionRecord): void {
