@@ -2,7 +2,8 @@
  * Placement with real processes: a node of five leaves (drain), joins again empty (join, balance), and callers of the
  * others write all the time; rest, drain and balance take turns in one run. Factor 3.
  * Run: npm run perf -- load/placement (SVC_PERF_ROUNDS: turns, 2; SVC_PERF_PARTITIONS: 64; SVC_PERF_MIB: data of each, 4;
- * SVC_PERF_CALLERS: callers in a closed loop, 4: a node whose loop is behind takes no part in balance)
+ * SVC_PERF_CALLERS: callers in a closed loop, 4: a node whose loop is behind takes no part in balance; SVC_PERF_RATE: sets per
+ * second that all callers offer together, at planned times from which they are timed, 0: as many as are answered)
  */
 import { KvType, typeNames } from "../../src/base/result-types.js";
 import { hashPartition, keySpaceHashText } from "../../src/base/routing.js";
@@ -18,6 +19,9 @@ const LEAVER = 5;
 const PARTITIONS = Number(process.env["SVC_PERF_PARTITIONS"] ?? 64);
 const FACTOR = 3;
 const CALLERS = Number(process.env["SVC_PERF_CALLERS"] ?? 4);
+const RATE = Number(process.env["SVC_PERF_RATE"] ?? 0);
+/** Between the planned times of one caller (ms); 0 = it asks again at once. */
+const BETWEEN_MS = RATE > 0 ? (1000 * CALLERS) / RATE : 0;
 const VALUE_BYTES = 64 << 10;
 /** Longer than a node lets a request wait (--request-timeout): what fails, the cluster refused. */
 const TRY_MS = 15_000;
@@ -107,7 +111,7 @@ async function balanced(nodes: LocalNodes, sinceMs: number): Promise<number> {
   }
 }
 
-/** Callers in a closed loop on the nodes that stay. */
+/** Callers on the nodes that stay: each asks again when it is answered, or at its planned times. */
 class Foreground {
   private times: number[] = [];
   /** By the kind of answer: how many, and how long the longest took (ms). */
@@ -128,8 +132,13 @@ class Foreground {
     names: readonly string[],
   ): Promise<void> {
     const value = Buffer.alloc(100, 1).toString("base64");
+    let plannedMs = performance.now() + (at * BETWEEN_MS) / CALLERS;
     for (let call = at; !this.isOver; call++) {
-      const beganMs = performance.now();
+      const aheadMs = plannedMs - performance.now();
+      if (BETWEEN_MS > 0 && aheadMs > 0) await sleep(aheadMs);
+      // What waits for a slow answer before it waits itself: it is timed from when it should have been asked.
+      const beganMs = BETWEEN_MS > 0 ? plannedMs : performance.now();
+      plannedMs += BETWEEN_MS;
       const port = ports[call % ports.length] as number;
       const end = await set(port, `${names[call % names.length]}/fg-${at}`, value);
       const tookMs = performance.now() - beganMs;
@@ -262,7 +271,7 @@ try {
   printTable(["", "drain s", "voter after s", "ready after s", "even after s"], moves);
   console.log("");
   const head = [
-    `sets of 100 B, ${CALLERS} callers`,
+    `sets of 100 B, ${CALLERS} callers${RATE > 0 ? `, ${RATE} offered` : ""}`,
     "seconds",
     "per second",
     "p50 ms",
