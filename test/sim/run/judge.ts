@@ -161,13 +161,22 @@ function rangeSettingOf({ ranges, keys }: Plan, host: HostSettings): RangeSettin
   if (ranges === null) return null;
   const { initialPartitions, electionEndMs } = host;
   const spaces = BUCKETS.slice(0, ranges.spaces);
+  // The same few hundred keys are asked for all the time.
+  const homes = new Map<string, number>();
+  const homeOf = (key: string): number => {
+    const known = homes.get(key);
+    if (known !== undefined) return known;
+    const home = hashPartition(keyHashText(key), initialPartitions);
+    homes.set(key, home);
+    return home;
+  };
   return {
     probes: spaces.flatMap((space) => {
       return Array.from({ length: PROBES }, (_, at) => {
         return `${space}/key-${Math.floor((at * keys) / PROBES)}`;
       });
     }),
-    homeOf: (key) => hashPartition(keyHashText(key), initialPartitions),
+    homeOf,
     isAutomatic: ranges.isAutomatic,
     drift: CLOCK_DRIFT,
     slackMs: 2 * electionEndMs + 2000,

@@ -124,8 +124,9 @@ export class RangeWorld {
       const pool = this.plan.host.initialPartitions ?? 1;
       const accepting = (key: string): readonly number[] => {
         const found: number[] = [];
+        const home = this.checks.homeOf(key);
         for (const [partition, group] of leaders) {
-          const isAsked = partition > pool || partition === this.checks.homeOf(key);
+          const isAsked = partition > pool || partition === home;
           if (isAsked && partition !== META_PARTITION && group.machine.owns(key)) {
             found.push(partition);
           }
@@ -167,8 +168,8 @@ export class RangeWorld {
   /** Those that have applied what they committed: before, no read is answered and no write decided. */
   private answering(): ReadonlyMap<number, Group> {
     const leaders = [...this.leaders()].filter(([, group]) => {
-      const { appliedIndex, commitIndex } = group.facts();
-      return appliedIndex >= commitIndex;
+      // What `facts` tells of it, without the rest: this is asked all the time.
+      return group.machine.appliedIndex >= group["replica"].core.commitIndex;
     });
     return new Map(leaders);
   }

@@ -62,16 +62,18 @@ export class OneOwner {
     this.findings.count("probes");
     if (this.moved.has(key)) this.findings.count("of keys that moved");
     if (owner === null) this.findings.count("while nobody owns");
-    const at = `at ${atMs.toFixed(0)} ms`;
     if (accepting.length > 1) {
+      const at = `at ${atMs.toFixed(0)} ms`;
       this.findings.violation(`${key} is accepted by partitions ${accepting.join(", ")} ${at}`);
       return;
     }
     const [accepts] = accepting;
     if (accepts !== undefined && accepts !== owner) {
+      const at = `at ${atMs.toFixed(0)} ms`;
       const whose = owner === null ? "nobody's" : `that of ${owner}`;
       this.findings.violation(`${key} is accepted by partition ${accepts} ${at}, and is ${whose}`);
     } else if (accepts === undefined && owner !== null && isServed(owner)) {
+      const at = `at ${atMs.toFixed(0)} ms`;
       this.findings.violation(`${key} is accepted by nobody ${at}, and is that of ${owner}`);
     }
   }
