@@ -40,7 +40,7 @@ const ROWS = [
         "reqps",
         [
           [
-            `sum by (outcome) (${rate("svc_requests_total", ',outcome=~"MustRetry|Aborted|Errored|Error|Refused"')})`,
+            `sum by (outcome) (${rate("svc_requests_total", ',api=~"locks|sequences|kv",outcome=~"MustRetry|Aborted|Errored|Error|Refused"')})`,
             "{{outcome}}",
           ],
         ],
@@ -89,10 +89,11 @@ const ROWS = [
         [[`sum by (direction) (${rate("svc_client_bytes_total")})`, "{{direction}}"]],
       ],
       [
-        "Locks granted, values handed out",
+        "Locks granted and expired, values handed out",
         "ops",
         [
           [`sum(${rate("svc_lock_grants_total")})`, "locks"],
+          [`sum(${rate("svc_lock_expiries_total")})`, "locks expired"],
           [`sum(${rate("svc_sequence_values_total")})`, "values"],
         ],
       ],
@@ -158,6 +159,14 @@ const ROWS = [
         [
           [`svc_wal_size_bytes{${NODES}}`, "{{instance}} log"],
           [`svc_store_used_bytes{${NODES}}`, "{{instance}} state"],
+        ],
+      ],
+      [
+        "Rows",
+        "none",
+        [
+          [`sum by (instance, kind) (svc_rows{${NODES}})`, "{{instance}} {{kind}}"],
+          [`sum(svc_locks_held{${NODES}})`, "locks held"],
         ],
       ],
       ["Free", "bytes", [[`svc_storage_free_bytes{${NODES}}`, "{{instance}} {{volume}}"]]],

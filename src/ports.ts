@@ -292,7 +292,11 @@ export interface EntropyPort {
 }
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
-export type LogFields = Readonly<Record<string, string | number | boolean | null>>;
+/** What every line of the log has; nothing else may have these names. */
+type LineMember = "time" | "level" | "name" | "msg";
+export type LogFields = Readonly<Record<string, string | number | boolean | null>> & {
+  readonly [Taken in LineMember]?: never;
+};
 
 export interface LoggerPort {
   /** `event`: a fixed sentence. No secrets and no payloads in `fields`. */
@@ -318,6 +322,8 @@ export interface MeterPort {
   commitMs(durationMs: number): void;
   flushMs(durationMs: number, rows: number): void;
   lockGranted(): void;
+  /** Leases of locks were found to have ended without a release. */
+  locksLapsed(count: number): void;
   sequenceValues(count: number): void;
   leaderChanged(group: PartitionId): void;
   /** A candidacy of this node ended. */

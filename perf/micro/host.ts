@@ -70,6 +70,7 @@ class Bench {
           commitMs: none,
           flushMs: none,
           lockGranted: none,
+          locksLapsed: none,
           sequenceValues: none,
           replicaDigestMismatch: none,
           stampHeldBack: none,

@@ -241,6 +241,8 @@ export class Node {
       snapshotsDelivered: snapshots.delivered,
       snapshotsFailed: snapshots.failed,
       snapshotsAborted: snapshots.aborted,
+      arrivalsFailed: snapshots.arrivalsFailed,
+      arrivalsAborted: snapshots.arrivalsAborted,
       droppedFrames: peers.droppedFrames,
       oversizedMessages: peers.oversizedMessages,
       sentFrames: peers.sentFrames,

@@ -98,7 +98,13 @@ export class EphemeralTable {
       nextLife: 1,
       // What is ephemeral is no entry of a log.
       level: FIRST_LEVEL,
+      lapsedLocks: 0,
     };
+  }
+
+  /** Leases of locks that ended without a release, as decisions found them. */
+  get lapsedLocks(): number {
+    return this.context.lapsedLocks;
   }
 
   get sizeBytes(): number {

@@ -43,6 +43,7 @@ import { DataReads } from "./data-reads.js";
 import { RestoreSink, sweepGenerations } from "./snapshot/restore.js";
 import { GroupRows } from "./store/rows.js";
 import { CopySource } from "./ranges/copy-source.js";
+import { RowCensus } from "./census.js";
 import { IntervalCount } from "./ranges/interval-count.js";
 import type { KeyInterval } from "./ownership/ownership-row.js";
 import { Ownership } from "./ownership/ownership.js";
@@ -224,6 +225,16 @@ export class Machine {
     return new IntervalCount(this.groupRows, interval);
   }
 
+  /** Leases of locks that ended without a release, as entries found them that were applied here. */
+  get lapsedLocks(): number {
+    return this.context.lapsedLocks;
+  }
+
+  /** Counts the group's rows, in slices. */
+  openCensus(): RowCensus {
+    return new RowCensus(this.groupRows, () => this.context.nowMs);
+  }
+
   /** Reads of the meta partition's records. */
   get meta(): MetaReads {
     return this.metaReads;
@@ -394,8 +405,10 @@ export class Machine {
     this.groupRows = this.openRows(sink.dataBytes);
     this.dataReads = new DataReads(this.groupRows, this.ownership);
     this.metaReads = new MetaReads(this.groupRows, this.groupRows);
+    const { lapsedLocks } = this.context;
     this.context = this.contextOf(record);
     this.moved = true;
+    this.context.lapsedLocks = lapsedLocks;
     this.ownership.load(this.groupRows);
   }
 

@@ -11,6 +11,7 @@ import type { BlockKernels } from "../host/sequences/blocks.js";
 import type { NodeAccess } from "./api/host-view.js";
 import type * as Admin from "./api/administration.js";
 import { Admission } from "./admission/admission.js";
+import { CallTally } from "./admission/call-tally.js";
 import type { DataAnswer, Refusal } from "./api/answers.js";
 import type { Backups } from "./backups/backups.js";
 import { administrationOf } from "./cluster/administration.js";
@@ -48,6 +49,8 @@ const LAST_LOOK_MS = 10;
 
 export class Operations implements OperationsPort {
   readonly administration: Admin.Administration;
+  /** Administrative calls that ended, for metrics. */
+  readonly callTally: CallTally;
   private readonly serving: Serving;
   private readonly cluster: Cluster;
   private readonly replicas: Replicas;
@@ -81,7 +84,8 @@ export class Operations implements OperationsPort {
     this.serving = new Serving(node, settings, ports, kernels);
     const parts = administrationOf(this.serving);
     const { administration, cluster, replicas, keyRanges } = parts;
-    this.administration = administration;
+    this.callTally = new CallTally(() => ports.clock.monotonicMs());
+    this.administration = this.callTally.counted(administration);
     this.backups = parts.backups;
     this.cluster = cluster;
     this.replicas = replicas;

@@ -29,6 +29,7 @@ import { connectionCount, descriptorLimit } from "./listeners/descriptors.js";
 import { hostSettings, operationsSettings } from "./flags/floor-settings.js";
 import { HealthListener } from "./listeners/health-listener.js";
 import { openListeners, type ListenAddresses } from "./listeners/listeners.js";
+import { NodeCensus } from "./metrics/census.js";
 import { LogLines } from "./metrics/log-lines.js";
 import { Metrics } from "./metrics/metrics.js";
 import type { Roster } from "./metrics/state-lines.js";
@@ -184,6 +185,8 @@ function attachMetrics(metrics: Metrics, measured: Measured): void {
     groups: () => factsOfGroups(node),
     node: () => node.facts(),
     inflight: () => operations.inflight,
+    calls: operations.callTally,
+    census: new NodeCensus(node, { nowMs: systemClock.monotonicMs, after: systemTimers.after }),
     replication: () => operations.replication(),
     isReady: () => operations.health().ready,
     roster: () => rosterOf(node),

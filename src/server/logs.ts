@@ -71,7 +71,10 @@ class TextStream extends BoundedStream {
   }
 }
 
-/** A logger that writes to `target`, which is stderr. `name`, the node's, is on every line. */
+/**
+ * A logger that writes to `target`, which is stderr. `name`, the node's, is on every line. No field
+ * of a line has a name that the line has already (see LogFields).
+ */
 export function makeLogger(
   level: LogLevel,
   format: "text" | "json",
@@ -84,7 +87,7 @@ export function makeLogger(
   const logger: Logger = pino(
     {
       level,
-      base: format === "json" ? { node: name } : null,
+      base: format === "json" ? { name } : null,
       timestamp: () => `,"time":"${new Date().toISOString()}"`,
       formatters: { level: (label) => ({ level: label }) },
     },

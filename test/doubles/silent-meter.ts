@@ -7,6 +7,7 @@ export const SILENT_METER: MeterPort = {
   commitMs: () => undefined,
   flushMs: () => undefined,
   lockGranted: () => undefined,
+  locksLapsed: () => undefined,
   sequenceValues: () => undefined,
   replicaDigestMismatch: () => undefined,
   stampHeldBack: () => undefined,

@@ -112,7 +112,7 @@ export class Finalizing {
     this.possibleSinceMs = Math.min(this.possibleSinceMs, nowMs);
     if (nowMs - this.possibleSinceMs >= FINALIZE_WITHIN_MS && !this.isTold) {
       this.isTold = true;
-      const fields = { level: cluster.level, possible: this.levelMax };
+      const fields = { featureLevel: cluster.level, possible: this.levelMax };
       logger.log("warn", "All members support a higher level: finalize the upgrade.", fields);
     }
     const serves = this.deps.metaGroup()?.isServing() === true;
@@ -121,8 +121,10 @@ export class Finalizing {
     if (nowMs - this.leadingSinceMs < autoFinalizeMs) return;
     this.nextTryMs = nowMs + AUTO_PATIENCE_MS;
     this.finalize(cluster.level + 1, this.nextTryMs, (result) => {
-      const fields = result === "moved" ? { status: "moved" } : { ...result, blockers: "" };
-      logger.log("info", "The level was to be raised by itself.", fields);
+      const { status } = result === "moved" ? { status: result } : result;
+      const raised =
+        result === "moved" ? {} : { featureLevel: result.level, reason: result.reason };
+      logger.log("info", "The level was to be raised by itself.", { status, ...raised });
     });
   }
 

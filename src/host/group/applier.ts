@@ -175,7 +175,11 @@ export class Applier {
     this.ports.meter.commitMs(nowMs - entry.proposedAtMs);
     const { outcomes, machine } = this;
     outcomes.length = 0;
+    const { lapsedLocks } = machine;
     machine.apply({ index, term, leaseMs: stamp.leaseMs, stamp: stamp.stamp }, commands, outcomes);
+    // Where the entry was proposed alone: elsewhere it is another node's to tell.
+    const lapsed = machine.lapsedLocks - lapsedLocks;
+    if (lapsed > 0) this.ports.meter.locksLapsed(lapsed);
     assert(outcomes.length === commands.length, "apply gives one outcome for each command");
     this.noteLeases(commands);
     const leaseMs = machine.leaseMs;

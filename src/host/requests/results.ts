@@ -217,6 +217,9 @@ export interface NodeFacts {
   /** Sent from here and not installed: given up for a fault, or because nobody wants them now. */
   readonly snapshotsFailed: number;
   readonly snapshotsAborted: number;
+  /** The same of snapshots that were sent here. */
+  readonly arrivalsFailed: number;
+  readonly arrivalsAborted: number;
   /** Frames to other nodes that were dropped for want of room or a link. */
   readonly droppedFrames: number;
   /** Messages to other nodes that were dropped because no frame may be so large. */

@@ -169,7 +169,7 @@ export class Restore {
   private tidy(done: RestoreDone<unknown>): void {
     const { targets, logger } = this.ports;
     const removed = (name: string): void => {
-      logger.log("info", "What a restore that died had left was removed.", { name });
+      logger.log("info", "What a restore that died had left was removed.", { leftover: name });
     };
     removeLeftovers(targets, parentOf(this.below), this.staging, removed, () => done(ok(null)));
   }

@@ -35,6 +35,9 @@ export class SnapshotArrivals {
   private readonly told = new Map<PartitionId, Told>();
   /** Snapshots installed in this life. */
   installed = 0;
+  /** Transfers that failed here, and those that nobody wanted any more. */
+  failed = 0;
+  aborted = 0;
 
   /** `onEnd` is called when a group may have rows that nobody needs any more. */
   constructor(
@@ -83,7 +86,9 @@ export class SnapshotArrivals {
 
   /** The group left this node. */
   removed(partition: PartitionId): void {
-    this.incoming.get(partition)?.receiver.close();
+    const incoming = this.incoming.get(partition);
+    if (incoming !== undefined) this.aborted++;
+    incoming?.receiver.close();
     this.incoming.delete(partition);
     this.told.delete(partition);
   }
@@ -138,6 +143,8 @@ export class SnapshotArrivals {
     this.told.set(group.partition, { from, session, code });
     this.tell(from, { group: group.partition, session }, code);
     if (code === "installed") this.installed++;
+    else if (code === "outdated" || code === "not-needed") this.aborted++;
+    else this.failed++;
     this.onEnd(group);
     const fields = { partition: group.partition, from, result: code };
     this.deps.logger.log("info", "Taking a snapshot ended.", fields);

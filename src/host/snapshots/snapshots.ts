@@ -103,6 +103,15 @@ export class Snapshots {
     return this.arrivals.installed;
   }
 
+  /** Transfers to here that failed, and those that nobody wanted any more. */
+  get arrivalsFailed(): number {
+    return this.arrivals.failed;
+  }
+
+  get arrivalsAborted(): number {
+    return this.arrivals.aborted;
+  }
+
   /** A group is hosted from now on: what an earlier life left of other states is deleted. */
   added(group: SnapshotGroup): void {
     if (!this.sweeping.includes(group)) this.sweeping.push(group);

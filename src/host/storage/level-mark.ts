@@ -56,7 +56,7 @@ export class LevelMark {
     if (level <= this.current) return true;
     const { levels, version } = this.program;
     if (level > levels.max) {
-      const fields = { level, supports: rangeText(levels), version };
+      const fields = { featureLevel: level, supports: rangeText(levels), version };
       this.ports.fatal.fatal(UNSUPPORTED, fields);
       return false;
     }

@@ -27,6 +27,8 @@ export interface DecisionContext {
   nextLife: number;
   /** Of this group: what its entries may hold. It never falls. */
   level: Level;
+  /** Leases of locks that were found to have ended without a release: for metrics alone. */
+  lapsedLocks: number;
 }
 
 /** The context of a group as its record says. */
@@ -40,6 +42,7 @@ export function contextOf(rows: Rows, ownership: Ownership, record: GroupRecord)
     tokenCeiling: INT64_MAX,
     nextLife: record.nextLife,
     level: record.level,
+    lapsedLocks: 0,
   };
 }
 

@@ -52,6 +52,11 @@ function isHeld(
   return row !== null && row.state === LockState.held && !ended(row.endMs, nowMs);
 }
 
+/** Counts a lease that ended by itself, before the row says otherwise: once for each grant. */
+function noteLapse(context: DecisionContext, row: LockRow | null): void {
+  if (row?.state === LockState.held && ended(row.endMs, context.nowMs)) context.lapsedLocks++;
+}
+
 /** L1, L2, L3, L12, L13. */
 function tryLock(context: DecisionContext, command: TryLockCommand): LockOutcome {
   const key = resourceKey(command.resource);
@@ -66,6 +71,7 @@ function tryLock(context: DecisionContext, command: TryLockCommand): LockOutcome
   const next = row === null ? context.tokenFloor : row.token + 1n;
   const token = next > context.tokenFloor ? next : context.tokenFloor;
   if (token > context.tokenCeiling) return refusal(LockType.errored);
+  noteLapse(context, row);
   const bytes = heldLockRow(token, leaseEnd(context.nowMs, command.expiresMs), command.owner);
   if (row === null) context.rows.insert(RowKind.lock, key, bytes);
   else context.rows.put(RowKind.lock, key, bytes);
@@ -93,6 +99,7 @@ function tryUnlock(context: DecisionContext, command: TryUnlockCommand): LockOut
   const row = load(context.rows, key);
   if (row === null || row.state === LockState.released) return refusal(LockType.doesNotExist);
   if (!equalBytes(row.owner, command.owner)) return refusal(LockType.invalidOwner);
+  noteLapse(context, row);
   // An ended lease keeps its end: retention counts from when the lock became free.
   const freeMs = Math.min(row.endMs, context.nowMs);
   context.rows.put(RowKind.lock, key, releasedLockRow(row.token, freeMs));
@@ -123,6 +130,7 @@ export function dropIdleLock(
   const row = present(decodeLockRow(bytes), "a stored lock row is whole");
   if (isHeld(row, context.nowMs)) return false;
   if (!ended(leaseEnd(row.endMs, retentionMs), context.nowMs)) return false;
+  noteLapse(context, row);
   if (row.token >= context.tokenFloor) context.tokenFloor = row.token + 1n;
   context.rows.delete(RowKind.lock, key);
   return true;

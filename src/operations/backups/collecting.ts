@@ -108,7 +108,7 @@ export class Collecting {
       logger.log("info", "backup collected", { operation, backup: uuidOf(entry.id), reason });
     }
     for (const { name, reason } of orphans) {
-      logger.log("info", "leftover of a backup collected", { operation, name, reason });
+      logger.log("info", "leftover of a backup collected", { operation, leftover: name, reason });
     }
   }
 }

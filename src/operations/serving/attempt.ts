@@ -117,7 +117,10 @@ export class Attempt<T> {
       const table = group.ephemeral;
       if (table === null) return this.moved();
       if ("key" in command && !group.machine.owns(command.key)) return this.unowned();
+      const { lapsedLocks } = table;
       const outcome = table.apply(command, group.nextStamp());
+      const lapsed = table.lapsedLocks - lapsedLocks;
+      if (lapsed > 0) this.serving.ports.meter.locksLapsed(lapsed);
       if (outcome === "full") return this.fail("mustRetry", "overloaded", null);
       if (outcome.kind === "moved") return this.unowned();
       assert(isOutcome(outcome, kind), "an outcome is of the kind that its command has");

@@ -89,7 +89,7 @@ export async function findFounders(
   const event = entered.kind === "joined" ? "taken in by the cluster" : "founding the cluster";
   const founders = entered.kind === "joined" ? entered.founders : entered.founders.map(idOf);
   const { level } = entered;
-  logger.log("info", event, { clusterId, level, founders: founders.join(",") });
+  logger.log("info", event, { clusterId, featureLevel: level, founders: founders.join(",") });
   return ok({ founders: foundersOf(entered), entryLevel: level, adopts });
 }
 

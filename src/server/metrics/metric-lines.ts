@@ -167,9 +167,10 @@ export function nodeLines(lines: string[], node: NodeFacts): void {
   lines.push(`svc_snapshots_total{direction="sent",result="installed"} ${node.snapshotsDelivered}`);
   lines.push(`svc_snapshots_total{direction="sent",result="failed"} ${node.snapshotsFailed}`);
   lines.push(`svc_snapshots_total{direction="sent",result="aborted"} ${node.snapshotsAborted}`);
-  lines.push(
-    `svc_snapshots_total{direction="received",result="installed"} ${node.snapshotsInstalled}`,
-  );
+  const received = 'svc_snapshots_total{direction="received"';
+  lines.push(`${received},result="installed"} ${node.snapshotsInstalled}`);
+  lines.push(`${received},result="failed"} ${node.arrivalsFailed}`);
+  lines.push(`${received},result="aborted"} ${node.arrivalsAborted}`);
   family(lines, "svc_snapshot_transfer_chunks", "gauge", "Chunks taken of snapshots on their way");
   for (const { partition, peer, direction, chunks } of node.transfers) {
     const labels = `partition="${partition}",peer="${peer}",direction="${direction}"`;

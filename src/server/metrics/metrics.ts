@@ -13,8 +13,10 @@ import type { UnsentBytes } from "../../base/unsent.js";
 import type { PartitionId } from "../../base/ids.js";
 import type { ReplicationFacts } from "../../control/placement.js";
 import type { GroupFacts, NodeFacts } from "../../host/requests/results.js";
+import type { CallTally } from "../../operations/admission/call-tally.js";
 import type { RequestTally } from "../../operations/admission/tally.js";
 import { BackupMetrics } from "./backup-metrics.js";
+import type { NodeCensus } from "./census.js";
 import { scalar } from "./exposition.js";
 import { groupLines } from "./group-lines.js";
 import { frontLines, nodeLines, replicationLines } from "./metric-lines.js";
@@ -48,6 +50,9 @@ export interface MetricSources {
   readonly groups: () => Iterable<GroupFacts>;
   readonly node: () => NodeFacts;
   readonly inflight: () => number;
+  readonly calls: CallTally;
+  /** What rows there are. */
+  readonly census: NodeCensus;
   readonly replication: () => ReplicationFacts;
   /** Times that a request met a key range on its way. */
   readonly refusedMoved: () => number;
@@ -121,6 +126,10 @@ export class Metrics implements MeterPort {
     "Rows written to the state store",
   );
   private readonly grants = this.counter("svc_lock_grants_total", "Locks granted");
+  private readonly lapses = this.counter(
+    "svc_lock_expiries_total",
+    "Leases of locks that ended without a release, as the next grant, release or collection found them",
+  );
   private readonly mismatches = this.counter(
     "svc_replica_digest_mismatches_total",
     "Replicas of this node found to differ from their leader's",
@@ -229,6 +238,10 @@ export class Metrics implements MeterPort {
     this.grants.inc();
   }
 
+  locksLapsed(count: number): void {
+    this.lapses.inc(count);
+  }
+
   electionEnded(isWon: boolean): void {
     this.observed.elections[isWon ? "won" : "lost"]++;
   }
@@ -285,7 +298,7 @@ export class Metrics implements MeterPort {
 
   /** Everything that is no object of the registry, part by part. */
   private *parts(lines: string[]): Generator<void> {
-    yield* requestLines(lines, this.tally);
+    yield* requestLines(lines, this.tally, this.sources?.calls.all() ?? []);
     yield* this.nodeParts(lines);
     this.loopLines(lines);
     yield* this.process.lines(lines, this.sources?.descriptorsMax ?? null);
@@ -304,6 +317,9 @@ export class Metrics implements MeterPort {
     logLines(lines, sources.logLines);
     rosterLines(lines, sources.isReady(), sources.roster());
     storageLines(lines, sources.storage());
+    yield;
+    sources.census.wanted();
+    sources.census.lines(lines);
     yield;
     yield* groupLines(lines, this.joint.seen(sources.groups()), this.leaderChanges);
     this.observed.lines(lines, this.joint.ageMs());
@@ -336,6 +352,7 @@ export class Metrics implements MeterPort {
   }
 
   close(): void {
+    this.sources?.census.close();
     this.process.close();
     this.load.close();
   }

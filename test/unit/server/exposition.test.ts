@@ -16,8 +16,8 @@ import { inSlices } from "../../../src/server/metrics/slices.js";
 import { readExposition } from "../../doubles/server/exposition.js";
 import { readText } from "../../tidy/sources.js";
 
-/** A node by itself, with what clients did to it. */
-async function scraped(t: Test): Promise<string> {
+/** A node by itself. */
+async function started(t: Test): Promise<RunningServer> {
   const path = mkdtempSync(join(tmpdir(), "svc-metrics-"));
   const ports = ["grpc-port", "http-port", "health-port"].map((name) => `--${name}=0`);
   const raw = readFlags([...ports, "--https-port=off", `--storage-path=${path}`], {});
@@ -29,8 +29,14 @@ async function scraped(t: Test): Promise<string> {
     await new Promise<void>((resolve) => server.value.stop(resolve));
     rmSync(path, { recursive: true, force: true });
   });
-  await used(server.value);
-  const texts = [metricsOf(server.value), metricsOf(server.value)];
+  return server.value;
+}
+
+/** What it shows after clients did something to it. */
+async function scraped(t: Test): Promise<string> {
+  const server = await started(t);
+  await used(server);
+  const texts = [metricsOf(server), metricsOf(server)];
   const [one = "", two] = await Promise.all(texts);
   t.equal(readExposition(one).families.size, readExposition(two ?? "").families.size);
   return one;
@@ -49,9 +55,10 @@ async function used({ addresses }: RunningServer): Promise<void> {
       headers: { "content-type": "application/json" },
       body: JSON.stringify(body),
     });
-  const lock = { resource: "a", owner: "b", expiresMs: 1000, durability: 1 };
+  const lock = { resource: "a", owner: "b", expiresMs: 60_000, durability: 1 };
   await (await post("/v1/locks/try-lock", lock)).text();
   await (await fetch(`${base}/nothing`)).text();
+  await (await fetch(`${base}/v1/cluster/membership`)).text();
 }
 
 t.test("every family has HELP and TYPE, is described, and promtool finds no fault", async (t) => {
@@ -101,7 +108,19 @@ t.test("what happened is counted where it happened", async (t) => {
   const seconds = Date.now() / 1000;
   t.ok(Math.abs(value("process_start_time_seconds") - seconds) < 600, "in this run");
   const kinds = [...(families.get("svc_request_duration_seconds")?.samples.keys() ?? [])];
-  t.equal(kinds.filter((key) => key.includes("_count")).length, 1, "of kinds that were used");
+  t.equal(kinds.filter((key) => key.includes("_count")).length, 2, "of kinds that were used");
+  const calls = 'svc_requests_total{api="cluster",operation="membership",outcome="Success"}';
+  t.equal(value(calls), 1, "administrative calls too");
+  t.equal(value("svc_lock_expiries_total"), 0);
+  t.equal(value('svc_snapshots_total{direction="received",result="failed"}'), 0);
+});
+
+t.test("3.8 rows and held locks of a node are counted while somebody scrapes", async (t) => {
+  const server = await started(t);
+  await used(server);
+  const isCounted = (text: string): boolean =>
+    /^svc_locks_held 1$/m.test(text) && /^svc_rows\{kind="lock"\} 1$/m.test(text);
+  while (!isCounted(await metricsOf(server))) await new Promise((done) => setTimeout(done, 50));
 });
 
 function facts(partition: number, change: Partial<GroupFacts> = {}): GroupFacts {

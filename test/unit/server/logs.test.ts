@@ -40,7 +40,7 @@ function lossy(format: "text" | "json"): Promise<string> {
 t.test("each line has the node's name, in both forms", async (t) => {
   const json = await lossy("json");
   const lines = json.trimEnd().split("\n");
-  for (const line of lines.slice(0, 3)) t.match(JSON.parse(line), { node: "svc-0", msg: "long" });
+  for (const line of lines.slice(0, 3)) t.match(JSON.parse(line), { name: "svc-0", msg: "long" });
   const text = await lossy("text");
   t.match(text, /^\S+ info {2}svc-0 long long="xxx/);
   t.match(text, /\n\S+ warn {2}svc-0 last at=1\n$/);
