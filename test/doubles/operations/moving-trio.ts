@@ -99,6 +99,13 @@ export class MovingTrio {
     own(this.trio.machine(this.source), SPACE, CUT, null, "left");
   }
 
+  /** The way back, all of it. */
+  back(): void {
+    own(this.trio.machine(this.target), SPACE, CUT, null, "left");
+    this.map.set(SPACE, [[null, null, this.source]]);
+    own(this.trio.machine(this.source), SPACE, CUT, null, "default");
+  }
+
   /** All of it. */
   move(): void {
     this.freeze();
