@@ -73,10 +73,16 @@ const NEVER: Omit<KvState, "term"> = {
 };
 
 export class KvModel implements Model<KvState> {
-  readonly initial: KvState = { ...NEVER, term: null };
+  readonly initial: KvState;
   private readonly kept = new KeptRevisions();
 
-  constructor(private readonly options: KvModelOptions) {}
+  /** `first`: what a restore left of it; null: nothing. */
+  constructor(
+    private readonly options: KvModelOptions,
+    first: (kept: KeptRevisions) => KvState | null = () => null,
+  ) {
+    this.initial = first(this.kept) ?? { ...NEVER, term: null };
+  }
 
   step(state: KvState, step: Step): readonly KvState[] {
     const operation = step.operation as KvSetOperation | KvKeyOperation;

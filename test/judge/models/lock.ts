@@ -55,9 +55,15 @@ function isName(text: string): boolean {
 }
 
 export class LockModel implements Model<LockState> {
-  readonly initial: LockState = { grant: null, floor: -1n, term: null };
+  readonly initial: LockState;
 
-  constructor(private readonly options: LockModelOptions) {}
+  /** `first`: what a restore left of it; null: nothing. */
+  constructor(
+    private readonly options: LockModelOptions,
+    first: LockState | null = null,
+  ) {
+    this.initial = first ?? { grant: null, floor: -1n, term: null };
+  }
 
   step(state: LockState, step: Step): readonly LockState[] {
     const operation = step.operation as LockOperation;

@@ -41,10 +41,16 @@ type State = SequenceState | null;
 const NAMELESS = { key: "", count: 0, start: 0n, end: 0n, revision: 0n, fromMs: 0, toMs: 0 };
 
 export class SequenceModel implements Model<State> {
-  readonly initial: State = null;
+  readonly initial: State;
   private readonly remembered = new RememberedKeys();
 
-  constructor(private readonly options: SequenceModelOptions) {}
+  /** `first`: what a restore left of it; null: nothing. */
+  constructor(
+    private readonly options: SequenceModelOptions,
+    first: (remembered: RememberedKeys) => State = () => null,
+  ) {
+    this.initial = first(this.remembered);
+  }
 
   step(state: State, step: Step): readonly State[] {
     const { operation, result } = step;

@@ -64,6 +64,7 @@ export class Dial {
 
   private wasRefused(attempt: number, refusal: PeerRefusal, by: SimPeers): void {
     this.network.counts.refusedHandshakes++;
+    this.network.judged(this.port.profile, by.profile, false);
     this.port.tell((events) => events.refused(this.peer, refusal, by.profile.program));
     this.failed(attempt, REFUSED_PAUSE_MS);
   }
@@ -80,6 +81,7 @@ export class Dial {
       }
       // The other process may have ended meanwhile; the connection then breaks at once.
       if (!receiver.isListening) return this.failed(attempt);
+      this.network.judged(this.port.profile, receiver.profile, true);
       this.state = "up";
       this.pauseMs = RECONNECT_FIRST_MS;
       this.up(receiver, events);

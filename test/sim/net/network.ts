@@ -93,6 +93,8 @@ export class SimNetwork {
     garbage: 0,
     replayed: 0,
   };
+  /** Told when a node asks one of another cluster for a link, and what came of it. */
+  met: ((from: string, to: string, isLetIn: boolean) => void) | null = null;
   /** After so long each lane misses its echo (ms). */
   readonly echoMs: Readonly<Record<PeerLane, number>>;
 
@@ -213,6 +215,11 @@ export class SimNetwork {
         if (!this.isCut(seed, asker)) done(identity);
       });
     });
+  }
+
+  /** A handshake was judged by both sides, or refused by one. */
+  judged(from: PeerProfile, to: PeerProfile, isLetIn: boolean): void {
+    if (from.clusterId !== to.clusterId) this.met?.(from.clusterId, to.clusterId, isLetIn);
   }
 
   /** `by` takes node `nodeId` for no peer any more: what that one sends there ends. */

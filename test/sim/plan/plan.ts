@@ -17,6 +17,7 @@ import {
   weights,
   workSettings,
 } from "./workplan.js";
+import { type BackupPlan, backupPlan } from "../backups/backup-plan.js";
 import { type DisasterPlan, disasterPlan } from "../faults/disaster.js";
 import type { FaultKind } from "../faults/kinds.js";
 import { type MemberPlan, memberPlan } from "../members/memberplan.js";
@@ -62,6 +63,8 @@ export interface Plan {
   readonly placer: PlacerPlan | null;
   /** null: nobody moves key ranges. */
   readonly ranges: RangePlan | null;
+  /** null: nobody takes backups. */
+  readonly backups: BackupPlan | null;
   /** null: the disks of a majority stay. */
   readonly disaster: DisasterPlan | null;
   readonly work: WorkSettings;
@@ -87,6 +90,8 @@ export interface PlanOverrides {
   readonly faults?: readonly FaultKind[];
   readonly without?: readonly number[];
   readonly members?: MemberPlan | null;
+  /** Instead of what is drawn of backups, as far as it is given. */
+  readonly backups?: Partial<BackupPlan>;
   /** Instead of what is drawn of key ranges, as far as it is given. */
   readonly ranges?: Partial<RangePlan>;
   /** Weights instead of the drawn ones; kinds that are not named are off. */
@@ -170,6 +175,11 @@ function rangePlanOf(seed: number, { hasRanges, isSwinging }: Profile): RangePla
   return hasRanges === true ? rangePlan(new Prng(seed).fork("ranges")) : null;
 }
 
+function backupPlanOf(seed: number, profile: Profile, nodes: number): BackupPlan | null {
+  if (profile.hasBackups !== true) return null;
+  return backupPlan(new Prng(seed).fork("backups"), nodes);
+}
+
 function keysOf(profile: Profile, drawn: number): number {
   return profile.keys ?? drawn;
 }
@@ -189,6 +199,7 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
   const members = hasOperators ? memberPlan(new Prng(seed).fork("members")) : null;
   const placed = placedPlanOf(seed, profile);
   const ranges = rangePlanOf(seed, profile);
+  const backups = backupPlanOf(seed, profile, nodes);
   const plan: Plan = {
     seed,
     profile: profileName,
@@ -207,6 +218,7 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
       ...profile.host,
       ...placed?.host,
       ...(placed === null ? ranges?.host : {}),
+      ...backups?.host,
     },
     segmentBytes: pick(prng, [64, 128, 512]) << 10,
     locks: pick(prng, [1, 3, 20]),
@@ -226,16 +238,26 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
     upgrades: profile.hasUpgrades === true ? upgradePlan(new Prng(seed).fork("upgrades")) : null,
     placer: placed?.placer ?? null,
     ranges,
+    backups,
     disaster: disasterOf(seed, profile, nodes),
     ...(profile.segmentBytes === undefined ? {} : { segmentBytes: profile.segmentBytes }),
     without: [],
   };
-  const { groups, nodes: wanted, operations, ranges: moves, ...others } = overrides;
+  const {
+    groups,
+    nodes: wanted,
+    operations,
+    ranges: moves,
+    backups: taking,
+    ...others
+  } = overrides;
   const host = groups === undefined ? plan.host : { ...plan.host, initialPartitions: groups };
   const size = wanted === undefined ? {} : foundersAmong(wanted);
   const weighed = weightsOf(operations, plan.operations);
   const moving = ranges === null ? null : { ...ranges, ...moves };
-  return { ...plan, ...others, ...size, host, operations: weighed, ranges: moving };
+  const taken = backups === null ? null : { ...backups, ...taking };
+  const drawnOtherwise = { operations: weighed, ranges: moving, backups: taken };
+  return { ...plan, ...others, ...size, host, ...drawnOtherwise };
 }
 
 /** The host's settings of one node of a plan. */

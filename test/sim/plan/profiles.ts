@@ -20,6 +20,8 @@ export interface Profile {
   readonly hasPlacer?: boolean;
   /** Key ranges are split, merged and moved home. */
   readonly hasRanges?: boolean;
+  /** Backups are taken and restored, and the clusters that come of it are used. */
+  readonly hasBackups?: boolean;
   /** Nodes change key ranges by themselves, under a load that swings around both thresholds. */
   readonly isSwinging?: boolean;
   /** Each partition has three replicas, which the allocator spreads over all nodes. */
@@ -218,6 +220,21 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
       "automatic changes come to rest: hours of swinging": 1,
       ...{ [`${MOVED}: split moves`]: 1, [`${MOVED}: merge moves`]: 1 },
     },
+  },
+  /**
+   * Backups of all kinds under faults of nodes, wires and the directory, and restores in the middle of
+   * it, whose clusters are used beside the old one.
+   */
+  backup: {
+    name: "backup",
+    nodes: [1, 3, 3, 3, 4, 5],
+    faults: [...WHOLE_DISKS, "kill-leader", "kill-leader", "power-loss"],
+    thinkMs: [100, 300],
+    clients: [2],
+    hasBackups: true,
+    ticks: 16_000,
+    faultEveryMs: [1000, 3000, 8000],
+    work: { largeValues: 0 },
   },
   "calm-five": { name: "calm-five", nodes: [5], faults: [], thinkMs: [1000], clients: [8] },
   /** Many nodes and groups under little load: how cost grows with the cluster. */

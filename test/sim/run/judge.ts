@@ -18,6 +18,8 @@ import { withLeaderships } from "../../judge/checkers/clients/leaderships.js";
 import { Findings, type Verdict } from "../../judge/checkers/verdict.js";
 import { hashPartition, keyHashText } from "../../../src/base/routing.js";
 import { BUCKETS } from "../clients/kv-requests.js";
+import { BackupChecks } from "../backups/backup-checks.js";
+import { BackupJudge } from "../backups/backup-judge.js";
 import { hostSettingsOf, operationsSettingsOf, type Plan } from "../plan/plan.js";
 import type { HostSettings } from "../../../src/host/settings.js";
 import { NodeChecks } from "../world/nodechecks.js";
@@ -204,6 +206,8 @@ export function judge(plan: Plan, options: RunOptions = {}): Judged {
     replicaWorldOf(plan, host),
     rangeSettingOf(plan, host),
   );
+  const backups = plan.backups === null ? null : new BackupChecks();
+  if (backups !== null) checks.backups = backups;
   const result = runPlan(plan, {
     ...options,
     checks,
@@ -217,10 +221,15 @@ export function judge(plan: Plan, options: RunOptions = {}): Judged {
   const moved = ranges?.movedSpaces ?? splitSpaces(result);
   const history = withLeaderships(result.history, checks.leaderships, partitions, moved);
   const ofMoves = ranges === null ? [] : [throughMoves(history, ranges.made, ranges.rangesOf)];
+  if (result.backups !== null && result.violations.length === 0) {
+    const { simulatedMs } = result;
+    new BackupJudge(result.backups, historyOptions(plan), partitions, simulatedMs).judge();
+  }
+  const ofBackups = backups === null ? [] : backups.all.map((checker) => checker.verdict());
   const ofHistory = [...checkHistory(history, historyOptions(plan)), ...ofMoves];
   const fenced = profile.operations === undefined ? result.fenced : unmeasured(result.fenced);
   const granted = checkNothingGranted(history, result.lostAtMs);
-  const ofNodes = [...checks.verdicts(), fenced, granted];
+  const ofNodes = [...checks.verdicts(), ...ofBackups, fenced, granted];
   const verdicts = [...ofNodes, ...ofHistory, worldOf(profile, result, ofNodes)];
   const collected = collect(verdicts);
   const own = result.violations.filter((text) => !collected.violations.includes(text));

@@ -6,6 +6,7 @@
  * 2. The same plan gives the same result. 3. What nobody answers or nobody can check is told in the
  * counts, so that a run in which nothing happened is not taken for a good one.
  */
+import { BackupRun } from "../backups/backup-run.js";
 import { Atlas } from "../faults/fault-budget.js";
 import type { SharedWork } from "../clients/workload.js";
 import { FencedStore } from "../../judge/checkers/clients/fenced-store.js";
@@ -74,6 +75,7 @@ export interface RunResult {
   /** What the outside store says of the tokens that it was shown. */
   readonly fenced: Verdict;
   readonly words: readonly string[];
+  readonly backups: BackupRun | null;
   /** Counts of what the world did beyond faults: torn sectors, lost names and so on. */
   readonly effects: Readonly<Record<string, number>>;
 }
@@ -118,6 +120,8 @@ class Run {
   readonly keeper: Keeper | null;
   /** null: nobody moves key ranges. */
   readonly ranges: RangeWorld | null;
+  /** null: nobody takes backups. */
+  readonly backups: BackupRun | null;
   starts = 0;
   private admitted = 0;
   samples = 0;
@@ -144,11 +148,14 @@ class Run {
     this.placer = this.makePlacer();
     this.keeper = this.makeKeeper();
     this.ranges = this.makeRanges();
+    this.backups = this.makeBackups();
+    for (const server of this.servers) this.backups?.built(server);
     for (let number = 1; number <= plan.clients; number++) {
       const { world, servers, history, counts, shared } = this;
       this.clients.push(new Client(world, plan, number, servers, history, counts, shared));
     }
     this.world.onRun = (life) => {
+      if (this.backups?.ran(life) === true) return;
       this.observe(life.node);
       this.observeReads(life);
     };
@@ -183,7 +190,11 @@ class Run {
         if (hasWritten) this.checks.wroteBefore?.(server.nodeId);
         return this.upgrades?.isRefusal(server) === true;
       },
-      ended: (server, why) => {
+      ...(this.plan.backups === null
+        ? {}
+        : { appended: (...entry) => this.backups?.appended(...entry) }),
+      ended: (server, why, kind) => {
+        this.backups?.ended(server, kind === "power-loss");
         this.checks.ended?.(server.nodeId, server.lifeNumber, this.world.nowMs, why);
         this.checks.replicas?.gone(server.nodeId, this.world.nowMs);
         this.faults.restartLater(server);
@@ -227,6 +238,18 @@ class Run {
     return new RangeWorld(world, plan, plan.ranges, servers, network, faults, history, ranges);
   }
 
+  private makeBackups(): BackupRun | null {
+    const { world, plan, servers, network, history, checks, atlas } = this;
+    const { backups, leaderships } = checks;
+    if (plan.backups === null || backups === undefined || leaderships === undefined) return null;
+    return new BackupRun({
+      ...{ world, plan, backups: plan.backups, servers, network, history, leaderships },
+      checks: backups,
+      violate: (text) => this.violate(text),
+      mayLose: (server) => atlas.mayLose(server),
+    });
+  }
+
   private makeUpgrades(): Upgrades | null {
     const { world, plan, servers, faults, checks } = this;
     const { upgrades } = plan;
@@ -249,6 +272,7 @@ class Run {
     if (!server.isDamaged) this.checks.replicas?.back(server.nodeId);
     this.checks.replicas?.began(server.nodeId, this.world.nowMs);
     this.ranges?.opened(server);
+    this.backups?.opened(server);
   }
 
   private entry(node: number, ...entry: Parameters<EntryHook>): void {
@@ -301,6 +325,7 @@ class Run {
     }
     const node = this.servers[sample.node - 1]?.running?.node;
     if (node !== undefined) this.atlas.look(node, sample);
+    this.backups?.sample(sample);
     this.checks.sample?.(sample);
   };
 
@@ -316,6 +341,7 @@ class Run {
       this.placer?.start();
       this.keeper?.start();
       this.ranges?.start();
+      this.backups?.start();
       this.measure();
       this.world.run(this.plan.ticks);
       this.peace();
@@ -392,6 +418,7 @@ class Run {
     this.placer?.settle();
     this.keeper?.settle();
     this.ranges?.settle();
+    this.backups?.settle();
     this.faults.healAll();
     this.upgrades?.settle();
     const isFixed =
@@ -405,6 +432,7 @@ class Run {
     const bound = new PeaceBound(startMs, peaceMs);
     world.run(startMs + LAST_CALLS_MS);
     for (const client of this.clients) client.stop();
+    this.backups?.stopClients();
     while (world.nowMs < bound.endMs(world.nowMs, this.isHeldUp()) && !world.hasEnded) {
       world.run(world.nowMs + 500);
       const leastMs = LAST_CALLS_MS + (this.isLost ? LOST_PEACE_MS : 3000);
@@ -429,6 +457,7 @@ class Run {
   private rest(): void {
     const { world, servers, plan } = this;
     this.ranges?.rest();
+    this.backups?.rest();
     const { replicas } = this.checks;
     if (plan.placer === null || replicas === undefined) return;
     replicas.settled(peaceOf(servers, plan));
@@ -459,8 +488,9 @@ class Run {
   private unsettled(): string | null {
     const reason = this.isLost ? unsettledLoss(this) : unsettled(this);
     if (reason !== null) return reason;
-    const upgrade = this.upgrades?.unfinished() ?? this.ranges?.unsettled() ?? null;
-    if (upgrade !== null) return upgrade;
+    const others = this.upgrades?.unfinished() ?? this.ranges?.unsettled() ?? null;
+    const open = others ?? this.backups?.unsettled() ?? null;
+    if (open !== null) return open;
     return this.clients.some((client) => client.isWaiting) ? "a client still waits" : null;
   }
 
@@ -484,6 +514,9 @@ class Run {
     }
     for (const [name, count] of Object.entries(this.ranges?.ranger.counts ?? {})) {
       add(`ranges ${name}`, count);
+    }
+    for (const [name, count] of Object.entries(this.backups?.counts ?? {})) {
+      add(`backups ${name}`, count);
     }
     for (const [name, count] of Object.entries(this.faults.repairs.counts)) {
       add(`losses ${name}`, count);
@@ -514,6 +547,7 @@ class Run {
       fenced: this.shared.store.verdict(),
       words: world.trace.words(),
       effects,
+      backups: this.backups,
     };
   }
 }

@@ -5,6 +5,7 @@
  * What a checker saw is in its verdict.
  */
 import { readRaftFrame } from "../../../src/host/replication/raft-frames.js";
+import type { BackupChecks } from "../backups/backup-checks.js";
 import { CatchUp } from "../../judge/checkers/nodes/catch-up.js";
 import type { Heard } from "../../judge/checkers/replicas/acks-of-one-life.js";
 import { BoundedSize, type SizeBounds } from "../../judge/checkers/nodes/bounded-size.js";
@@ -65,6 +66,8 @@ export class NodeChecks implements Observer {
   readonly leaderships = new Leaderships();
   readonly replicas: ReplicaChecks;
   readonly ranges: RangeChecks | null;
+  /** Where backups are taken. */
+  backups?: BackupChecks;
   private readonly elections = new ElectionSafety();
   private readonly durable = new DurableMajority();
   private readonly completeness = new LeaderCompleteness();

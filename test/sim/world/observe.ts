@@ -18,6 +18,8 @@ import type { Member, PartitionRecord } from "../../../src/machine/commands/comm
 import { replicaRowKey, decodeReplicaRow } from "../../../src/host/storage/replica-row.js";
 import type { Heard } from "../../judge/checkers/replicas/acks-of-one-life.js";
 import type { LogMirror } from "./logmirror.js";
+import type { BackupChecks } from "../backups/backup-checks.js";
+import type { Leaderships } from "../../judge/checkers/clients/leaderships.js";
 import type { RangeChecks } from "./range-checks.js";
 import type { ReplicaObserver } from "./replica-observer.js";
 
@@ -95,6 +97,10 @@ export interface Observer {
   readonly replicas?: ReplicaObserver;
   /** Where key ranges are moved. */
   readonly ranges?: RangeChecks | null;
+  /** Where backups are taken. */
+  readonly backups?: BackupChecks;
+  /** When which leader began to serve. */
+  readonly leaderships?: Leaderships;
   sample?(sample: GroupSample): void;
   entry?(
     node: number,

@@ -29,13 +29,7 @@ import { SimFiles } from "../disk/files.js";
 import { freshLogKernels, sharedKernels } from "./kernelpool.js";
 import { LogMirror } from "./logmirror.js";
 import { GroupWatch } from "./observe.js";
-import {
-  CLUSTER_ID,
-  type Plan,
-  endpointOf,
-  hostSettingsOf,
-  operationsSettingsOf,
-} from "../plan/plan.js";
+import { endpointOf, hostSettingsOf, operationsSettingsOf } from "../plan/plan.js";
 import type { SimPeers } from "../net/peers.js";
 import type { Life } from "./process.js";
 import { SimQuestions } from "../net/questions.js";
@@ -56,7 +50,8 @@ export function openNode(server: Server, life: Life): void {
   if (!isJoiner || hasLog) return open(opening);
   // A new joiner asks first which cluster it is about to join.
   opening.entering.findCluster((clusterId) => {
-    if (clusterId !== CLUSTER_ID) server.events.violation(`a seed is of cluster ${clusterId}`);
+    const isOwn = clusterId === server.home.clusterId;
+    if (!isOwn) server.events.violation(`a seed is of cluster ${clusterId}`);
     open(opening);
   });
 }
@@ -68,19 +63,19 @@ interface Opening {
   readonly entering: Entering;
 }
 
-function entropyOf({ world, nodeId }: Server, life: Life): EntropyPort {
-  const prng = world.prng(`entropy ${nodeId} ${life.number}`);
+function entropyOf({ world, nodeId, home }: Server, life: Life): EntropyPort {
+  const prng = world.prng(`entropy ${nodeId} ${life.number}${home.suffix}`);
   return { uint32: () => prng.nextUint32() };
 }
 
 function enteringOf({ server, life, entropy }: Omit<Opening, "entering">): Entering {
-  const { nodeId, network, plan, isJoiner } = server;
+  const { nodeId, network, isJoiner } = server;
   return new Entering({
     nodeId,
     endpoint: endpointOf(nodeId),
     storage: "lmdb",
     program: server.runs,
-    founders: isJoiner ? [] : foundersOf(plan),
+    founders: isJoiner ? [] : foundersOf(server),
     seeds: () => (server.seeds?.() ?? []).map(endpointOf),
     mayFound: !isJoiner,
     ask: new SimQuestions(network, life, nodeId),
@@ -109,7 +104,8 @@ function open(opening: Opening): void {
 function openStorage(opening: Opening, level: LevelFile | null): void {
   const { server, life } = opening;
   const { nodeId, plan } = server;
-  const identity = { storageId: server.storageId, clusterId: CLUSTER_ID, nodeId };
+  const { clusterId } = server.home;
+  const identity = { storageId: server.storageId, clusterId, nodeId };
   const options = {
     directory: DIRECTORY,
     identity,
@@ -131,8 +127,8 @@ function openStorage(opening: Opening, level: LevelFile | null): void {
     }
     server.logFound();
     const port = server.network.port(life, profileOf(server));
-    findFounders(opening, port, (founders, entryLevel) => {
-      openHost(opening, opened.value, port, level, { founders, entryLevel });
+    findFounders(opening, port, (founders, entryLevel, adopts = false) => {
+      openHost(opening, opened.value, port, level, { founders, entryLevel, adopts });
     });
   });
 }
@@ -141,13 +137,17 @@ function openStorage(opening: Opening, level: LevelFile | null): void {
 function findFounders(
   { server, entering }: Opening,
   port: SimPeers,
-  found: (founders: readonly Founder[], entryLevel: number) => void,
+  found: (founders: readonly Founder[], entryLevel: number, adopts?: boolean) => void,
 ): void {
   // What a directory says of its level outlives a start; without such a file its one program does.
   const known = server.plan.upgrades === null ? server.runs.levels.max : FIRST_LEVEL;
   if (server.rows.get(IDENTITY_KEY) !== undefined) return found([], known);
+  const { nodeId, storageId } = server;
+  if (server.isRestored) {
+    return found([{ nodeId, endpoint: endpointOf(nodeId), storageId }], FIRST_LEVEL, true);
+  }
   port.standing = () => ({ state: "empty", founders: [] });
-  entering.enter(CLUSTER_ID, server.storageId, (entered) => {
+  entering.enter(server.home.clusterId, storageId, (entered) => {
     if (entered.kind === "refused") return server.joinRefused(entered.reason);
     if (entered.kind === "joined") server.admitted(entered.level);
     else server.founds(entered.founders);
@@ -155,10 +155,8 @@ function findFounders(
   });
 }
 
-function foundersOf(plan: Plan): PeerAddress[] {
-  return Array.from({ length: plan.nodes }, (_, at) => {
-    return { nodeId: at + 1, endpoint: endpointOf(at + 1) };
-  });
+function foundersOf({ home }: Server): PeerAddress[] {
+  return home.founders.map((nodeId) => ({ nodeId, endpoint: endpointOf(nodeId) }));
 }
 
 function openHost(
@@ -166,14 +164,19 @@ function openHost(
   real: WriteAheadLog,
   port: SimPeers,
   level: LevelFile | null,
-  beginning: Pick<HostSettings, "founders" | "entryLevel">,
+  beginning: Pick<HostSettings, "founders" | "entryLevel" | "adopts">,
 ): void {
   const { nodeId, plan } = server;
   const { written } = server.events;
   const reads = plan.upgrades !== null && written !== undefined;
-  const onPayload = reads
-    ? (group: number, entry: LogEntry): void => written(server, group, entry)
-    : null;
+  const { appended } = server.events;
+  const onPayload =
+    reads || appended !== undefined
+      ? (group: number, entry: LogEntry): void => {
+          if (reads) written(server, group, entry);
+          appended?.(group, entry);
+        }
+      : null;
   const log = new LogMirror(
     real,
     (...entry) => server.events.entry(nodeId, ...entry),
@@ -200,7 +203,9 @@ function openHost(
     sorter: new KernelSorter(shared.compact),
   };
   const { runs: program } = server;
-  const own = { ...hostSettingsOf(plan, nodeId, server.storageId), program, ...beginning };
+  const { clusterId } = server.home;
+  const settled = hostSettingsOf(plan, nodeId, server.storageId);
+  const own = { ...settled, clusterId, program, ...beginning };
   const opened = Node.open(own, ports);
   if (!opened.ok) return server.refused(`the node: ${opened.code}: ${opened.message}`, opened.code);
   const node = opened.value;
@@ -210,7 +215,11 @@ function openHost(
   const operations = new Operations(
     node,
     settings,
-    { ...ports, calls },
+    {
+      ...ports,
+      calls,
+      ...(server.backupsOf === null ? {} : { backups: server.backupsOf(life, node) }),
+    },
     shared,
     new RequestTally(),
   );
@@ -219,9 +228,9 @@ function openHost(
   server.opened({ life, node, operations, watch: new GroupWatch(nodeId, life.number, log), port });
 }
 
-function profileOf({ nodeId, storageId, runs }: Server): PeerProfile {
+function profileOf({ nodeId, storageId, runs, home }: Server): PeerProfile {
   return {
-    clusterId: CLUSTER_ID,
+    clusterId: home.clusterId,
     nodeId,
     storageId,
     endpoint: endpointOf(nodeId),

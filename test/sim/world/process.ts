@@ -58,7 +58,8 @@ export class Life implements TimerPort {
   private sameTimeCount = 0;
   private second = -1;
   private secondCount = 0;
-  private readonly startedMs: number;
+  /** When it began (ms of the world). */
+  readonly beganMs: number;
   private readonly monotonicStartMs: number;
 
   /** `clock` belongs to the machine and outlives the life. */
@@ -68,7 +69,7 @@ export class Life implements TimerPort {
     readonly number: number,
     private readonly clockError: ClockError,
   ) {
-    this.startedMs = world.nowMs;
+    this.beganMs = world.nowMs;
     // A monotonic clock starts anywhere; a new life knows nothing of the old one's.
     this.monotonicStartMs = 1000 + number * 7919 + node * 104729;
   }
@@ -82,7 +83,7 @@ export class Life implements TimerPort {
 
   monotonicMs(): number {
     const base = this.rateBase;
-    const atMs = base?.atMs ?? this.startedMs;
+    const atMs = base?.atMs ?? this.beganMs;
     const from = base?.monotonicMs ?? this.monotonicStartMs;
     return from + (this.world.nowMs - atMs) * this.clockError.rate;
   }

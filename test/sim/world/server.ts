@@ -24,7 +24,8 @@ import type { GroupWatch } from "./observe.js";
 import type { LogMirror } from "./logmirror.js";
 import { LEVEL_PATH, openNode } from "./opening.js";
 import type { SimPeers } from "../net/peers.js";
-import type { Plan } from "../plan/plan.js";
+import type { BackupWorld } from "../../../src/operations/api/backup-world.js";
+import { CLUSTER_ID, type Plan } from "../plan/plan.js";
 import { type ClockError, Life, ProcessEnd } from "./process.js";
 import { SimRows } from "../disk/store.js";
 import type { World } from "./world.js";
@@ -40,7 +41,9 @@ export interface ServerEvents {
   started(server: Server): void;
   /** A node appended an entry to its log. */
   entry(node: number, ...entry: Parameters<EntryHook>): void;
-  ended(server: Server, why: string): void;
+  ended(server: Server, why: string, kind: EndKind): void;
+  /** A node appended an entry to its log, with its payload. */
+  appended?(group: number, entry: LogEntry): void;
   wiped(server: Server): void;
   /** A replica of a node takes in a message. */
   heard?(heard: Heard): void;
@@ -59,6 +62,21 @@ export interface ServerEvents {
    * before. False: it should not have been refused.
    */
   unsupported?(server: Server, hasWritten: boolean): boolean;
+}
+
+/** Which cluster a machine is of. */
+export interface ClusterHome {
+  readonly clusterId: string;
+  /** Nodes that it was founded with. */
+  readonly founders: readonly number[];
+  /** Behind the names of generators, where two machines have one node id. */
+  readonly suffix: string;
+}
+
+/** The cluster that a plan founds. */
+export function homeOf({ nodes }: Pick<Plan, "nodes">): ClusterHome {
+  const founders = Array.from({ length: nodes }, (_, at) => at + 1);
+  return { clusterId: CLUSTER_ID, founders, suffix: "" };
 }
 
 /** A data directory as it was between two lives. */
@@ -126,6 +144,10 @@ export class Server {
   /** Of this directory, the latest last. */
   copies: DataCopy[] = [];
   hasLog = false;
+  /** A restore made its directory: the first start adopts it. */
+  isRestored = false;
+  /** What its operations need for backups; null: there are none. */
+  backupsOf: ((life: Life, node: Node) => BackupWorld) | null = null;
   storageId: string;
   private isWiped = false;
   private writesAtStart = 0;
@@ -138,8 +160,9 @@ export class Server {
     readonly nodeId: number,
     readonly network: SimNetwork,
     readonly events: ServerEvents,
+    readonly home: ClusterHome = homeOf(plan),
   ) {
-    const prng = world.prng(`server ${nodeId}`);
+    const prng = world.prng(`server ${nodeId}${home.suffix}`);
     this.disk = new SimDisk(world, nodeId, prng.fork("disk"), {
       ...plan.disk,
       slowPerMillion: 2000,
@@ -219,7 +242,7 @@ export class Server {
     const told = [...this.calls];
     this.calls.clear();
     for (const call of told) call.ended(why);
-    this.events.ended(this, why);
+    this.events.ended(this, why, kind);
   }
 
   /** The machine dies and comes back with nothing on its disk. */
@@ -284,6 +307,7 @@ export class Server {
       // Who waits for a leader looks up now and then; the front ends wait for that.
       const graceOf = (): number => (operations.inflight > 0 ? LAST_ANSWERS_MS : 0);
       const deadlineMs = life.monotonicMs() + graceMs;
+      operations.endBackups();
       node.stop(deadlineMs, () => {
         operations.finish(deadlineMs, () => port.close(() => life.at(graceOf(), end)));
       });

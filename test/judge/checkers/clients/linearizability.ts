@@ -9,6 +9,7 @@
 import type { Attempt, History, KvResult, SequenceResult } from "../../history.js";
 import type { Model } from "../../linear/model.js";
 import { BUDGET, type SearchBudget, type SearchVerdict, searchOrder } from "../../linear/search.js";
+import type { FirstStates } from "../../models/first-states.js";
 import { KeySpaceModel } from "../../models/key-space.js";
 import { FLAG, KV_OPTIONS, KvModel, type KvModelOptions } from "../../models/kv.js";
 import { type LeaseTime, leaseTime } from "../../models/lease-time.js";
@@ -26,6 +27,8 @@ export interface LinearizabilityOptions {
   readonly budget: SearchBudget;
   /** Least operations with a result per kind of object; 0 switches a kind off that the workload does not use. */
   readonly minimum: Readonly<Partial<Record<ObjectKind, number>>>;
+  /** What there was before the history began; absent: nothing. */
+  readonly first?: FirstStates;
 }
 
 export const OBJECT_KINDS = [
@@ -85,7 +88,8 @@ function checkObject(
     if (attempt.callOrder < latestEnd) findings.count("overlapping");
     if (endOrder(attempt) < Infinity) latestEnd = Math.max(latestEnd, endOrder(attempt));
   }
-  const verdict = searchObject(kind, attempts, options);
+  const name = object.slice(kind.length + 1);
+  const verdict = searchObject(kind, name, attempts, options);
   findings.count("steps", verdict.steps);
   if (verdict.kind === "undecided") {
     findings.undecided(`${object}: ${attempts.length} attempts, ${verdict.steps} steps`);
@@ -96,10 +100,11 @@ function checkObject(
 
 function searchObject(
   kind: ObjectKind,
+  name: string,
   attempts: readonly Attempt[],
   options: LinearizabilityOptions,
 ): SearchVerdict {
-  const { time, budget } = options;
+  const { time, budget, first } = options;
   const search = <State>(model: Model<State>, among = attempts): SearchVerdict =>
     searchOrder(model, among, budget);
   if (kind === "sequence") {
@@ -108,19 +113,26 @@ function searchObject(
     );
     const keysRepeated = repeatedKeys(attempts);
     const more = { time, hasUnknownAllocations, keysRepeated, mayBegin: beginnings(attempts) };
-    return search(new SequenceModel({ ...options.sequence, ...more }), withLostTries(attempts));
+    const model = new SequenceModel(
+      { ...options.sequence, ...more },
+      (remembered) => first?.sequence(name, remembered) ?? null,
+    );
+    return search(model, withLostTries(attempts));
   }
   if (kind === "key-space") return search(new KeySpaceModel());
   const ephemeral = kind.startsWith("ephemeral");
   if (kind === "lock" || kind === "ephemeral-lock") {
-    return search(new LockModel({ ...options.lock, time, ephemeral }));
+    const held = ephemeral ? null : (first?.lock(name) ?? null);
+    return search(new LockModel({ ...options.lock, time, ephemeral }, held));
   }
   const readsRevisions = attempts.some(
     ({ operation }) =>
       (operation.kind === "kv-get" || operation.kind === "kv-exists") && operation.revision >= 0n,
   );
   const valuesNamed = namedValues(attempts);
-  return search(new KvModel({ ...options.kv, time, ephemeral, valuesNamed, readsRevisions }));
+  const kvOptions = { ...options.kv, time, ephemeral, valuesNamed, readsRevisions };
+  const before = ephemeral ? undefined : first;
+  return search(new KvModel(kvOptions, (kept) => before?.key(name, kept) ?? null));
 }
 
 /**
