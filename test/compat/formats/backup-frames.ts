@@ -68,10 +68,10 @@ const WORDS: readonly BackupWord[] = [
   { kind: "broken", ...STREAM, isOverrun: true },
 ];
 
-const FRAMES: readonly BackupFrame[] = [
+export const BACKUP_FRAMES: readonly BackupFrame[] = [
   ...ASKS.map((ask): BackupFrame => ({ class: "ask", id: 12, waitMs: 5000, ask })),
   ...ANSWERS.map((answer): BackupFrame => ({ class: "answer", id: 12, answer })),
   ...WORDS.map((word): BackupFrame => ({ class: "word", word })),
 ];
 
-export const BACKUP_FRAME = format(1, FRAMES, encodeBackupFrame, decodeBackupFrame);
+export const BACKUP_FRAME = format(1, BACKUP_FRAMES, encodeBackupFrame, decodeBackupFrame);

@@ -75,6 +75,8 @@ class Search<State> {
   private readonly open: OpenOperations;
   private readonly visited = new Visited();
   private readonly signatures: readonly string[];
+  /** Ids of attempts that others must come before: see `earlierTryOf`. */
+  private readonly bounds: ReadonlySet<number | undefined>;
   /** Of attempts, by id: those with an answer. */
   private readonly positions = new Map<number, number>();
   private steps = 0;
@@ -104,6 +106,7 @@ class Search<State> {
     this.signatures = operations.map((attempt) =>
       isAnswered(attempt) ? "" : ` ${model.signature(attempt)}`,
     );
+    this.bounds = new Set(operations.map(({ earlierTryOf }) => earlierTryOf));
     for (const at of this.returns) this.positions.set((operations[at] as Attempt).id, at);
     this.farthestState = model.initial;
     this.outlook = new Outlook(model, operations, this.open);
@@ -192,6 +195,8 @@ class Search<State> {
       if (this.signatures[at] !== "") continue;
       const attempt = this.operations[at] as Attempt;
       if (attempt.callOrder > limit) return;
+      // What it has to come after may change something yet.
+      if (this.bounds.has(attempt.id)) continue;
       this.steps++;
       const branches = this.model.step(frame.state, this.stepOf(frame, at, dueAttempt));
       if (branches.length !== 1 || branches[0] !== frame.state) continue;

@@ -14,10 +14,12 @@ import { sleep } from "../cluster/server-process.js";
 import { HISTORY_CHECKS, checkHistory, withDrift } from "../../judge/checkers/history-checks.js";
 import { Findings, type Verdict, allPass, verdictText } from "../../judge/checkers/verdict.js";
 import { type History, HistoryRecorder, attemptLine } from "../../judge/history.js";
+import { BackupPlace, ChaosBackups } from "./backups.js";
 import { ChaosFaults, type FaultKind, isRangeKind } from "./faults.js";
 import { isManyRead } from "./many.js";
 import { BLOCK_SIZE, ChaosNodes, WIPED_WORDS } from "./nodes.js";
 import { ChaosRanges, rangeFlags } from "./ranges.js";
+import { judgeRestored } from "./restored.js";
 import { ChaosWorkload } from "./workload.js";
 
 /** Share of the objects whose history may need more than the budget of the search. */
@@ -34,6 +36,8 @@ export interface ChaosOptions {
   readonly clients: number;
   /** False: key ranges are left alone; else they are not, unless `kinds` names none of theirs. */
   readonly ranges?: boolean;
+  /** Backups are taken all the time, and of the last ones so many are restored in the end; 0: there are none. */
+  readonly backups?: number;
   readonly say: (text: string) => void;
 }
 
@@ -47,6 +51,8 @@ export interface ChaosReport {
 
 /** Of ten things that a client does so many are done in key spaces of ranges. */
 const RANGE_SHARE = 4;
+/** Clients go on with each restored cluster for so long. */
+const GO_ON_MS = 6000;
 /** Rate by which one clock of one machine may differ from itself between processes. */
 const DRIFT = 0.001;
 
@@ -54,7 +60,9 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const { seed, say } = options;
   const prng = new Prng(seed);
   const isRanged = options.ranges ?? options.kinds?.some(isRangeKind) ?? true;
-  const flags = isRanged ? rangeFlags(seed) : [];
+  const restores = options.backups ?? 0;
+  const place = restores > 0 ? new BackupPlace() : null;
+  const flags = [...(isRanged ? rangeFlags(seed) : []), ...(place?.flags ?? [])];
   const nodes = await ChaosNodes.start(options.nodes, options.factor, flags);
   say(`${options.nodes} nodes are ready, seed ${seed}`);
   try {
@@ -72,8 +80,13 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     const deadline = performance.now() + options.durationMs;
     const clients = workload.run(options.clients);
     const changes = ranges?.run();
+    const backups =
+      place === null ? null : new ChaosBackups(nodes, place, prng.fork("backups"), isRanged);
+    const takings = backups?.run();
     const pace = prng.fork("pace");
     const stuck = await disturb(faults, options.kinds ?? null, deadline, pace);
+    backups?.stop();
+    await takings;
     const { terms } = await elections.take();
     const losesDisk = options.nodes > 1 && stuck === null;
     const wiped = losesDisk ? [await loseDisk(nodes, 1 + pace.below(nodes.count), say)] : [];
@@ -90,11 +103,34 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
       served(unserved, stuck),
       ...(ranges === null ? [] : [await rangesMoved(ranges, recorded)]),
       ...wiped,
+      ...(backups === null ? [] : await restored(options, nodes, workload, backups, recorded)),
     ];
-    return report(options, nodes, workload, { faults, ranges }, verdicts, recorded);
+    const done = { faults, ranges, backups };
+    return report(options, nodes, workload, done, verdicts, recorded);
   } finally {
     await nodes.end();
+    place?.remove();
   }
+}
+
+/** What was taken meanwhile is whole, and what is restored of it goes on as the history says. */
+async function restored(
+  { seed, ranges, say, backups: restores = 0 }: ChaosOptions,
+  nodes: ChaosNodes,
+  workload: ChaosWorkload,
+  backups: ChaosBackups,
+  history: History,
+): Promise<readonly Verdict[]> {
+  const running = nodes.all.filter((node) => nodes.isRunning(node));
+  return [
+    await backups.verify(running),
+    ...(await judgeRestored({
+      ...{ backups, running, history, say, prng: new Prng(seed).fork("restored") },
+      ...{ restores, goOnMs: GO_ON_MS },
+      eraAt: (nowMs) => workload.eraAt(nowMs),
+      judge: (of) => judge(of, ranges ?? true),
+    })),
+  ];
 }
 
 /** All checkers over the history of real clients. */
@@ -198,11 +234,17 @@ function effects(
   return findings.verdict();
 }
 
+interface Disturbers {
+  readonly faults: ChaosFaults;
+  readonly ranges: ChaosRanges | null;
+  readonly backups: ChaosBackups | null;
+}
+
 function report(
   options: ChaosOptions,
   nodes: ChaosNodes,
   workload: ChaosWorkload,
-  { faults, ranges }: { readonly faults: ChaosFaults; readonly ranges: ChaosRanges | null },
+  { faults, ranges, backups }: Disturbers,
   verdicts: readonly Verdict[],
   history: History,
 ): ChaosReport {
@@ -218,6 +260,7 @@ function report(
     `faults: ${counts(faults.injected)}`,
     `not available here: ${counts(faults.unavailable)}`,
     `changes of ranges: ${counts(ranges?.answers ?? new Map<string, number>())}`,
+    `backups: ${counts(backups?.answers ?? new Map<string, number>())}`,
     `links: ${nodes.network.known} between known nodes, ${nodes.network.strangers} of unknown diallers`,
     ...nodes.lastWords,
     ...verdicts.map(verdictText),
@@ -241,6 +284,8 @@ const HELP = `npm run chaos -- [options]: a cluster of real processes under faul
   --nodes N     nodes (3)
   --factor F    replicas of each partition; without it every node has all
   --clients C   clients (24)
+  --no-backups  no backups are taken; else coordinated ones and incrementals every 5 s, and the last of each is restored
+                into a new cluster, which is judged together with the history
   --no-ranges   key ranges are left alone; else spaces are registered, split, merged and unregistered beside all faults,
                 and four tenths of the work are conditional writes, leases, buckets, scans and pages in them
 
@@ -265,6 +310,7 @@ export async function main(argv: readonly string[]): Promise<number> {
     durationMs: numberOf(argv, "--minutes", 1) * 60_000,
     clients: numberOf(argv, "--clients", 24),
     ranges: !argv.includes("--no-ranges"),
+    backups: argv.includes("--no-backups") ? 0 : 2,
     say,
   });
   process.stdout.write(`${outcome.text}\n`);

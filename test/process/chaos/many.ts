@@ -12,6 +12,7 @@ const INVALID_INPUT = 100;
 const ABORTED = 102;
 
 export function integer(value: unknown): bigint {
+  if (typeof value === "bigint") return value;
   return typeof value === "number" || typeof value === "string" ? BigInt(value) : 0n;
 }
 

@@ -10,6 +10,7 @@ import { Prng } from "../../../src/base/prng.js";
 import { FencedStore } from "../../judge/checkers/clients/fenced-store.js";
 import { FLAG } from "../../judge/models/kv.js";
 import {
+  type History,
   type HistoryRecorder,
   type KvResult,
   type LockResult,
@@ -17,7 +18,7 @@ import {
   type Outcome,
 } from "../../judge/history.js";
 import { sleep } from "../cluster/server-process.js";
-import { type ChaosNodes, type NodePorts, REQUEST_TIMEOUT_MS } from "./nodes.js";
+import { type NodePorts, REQUEST_TIMEOUT_MS } from "./nodes.js";
 import { RangeClients, RangeSpaces } from "./range-clients.js";
 import { type Endpoint, grpcEndpoint, restEndpoint } from "./wire.js";
 
@@ -33,6 +34,25 @@ const KEYS = 6;
 const SWEEP_TRIES_MAX = 50;
 const LEASES_MS = [300, 1500, 20_000];
 
+/** The nodes that are asked: 1 to `count`. */
+export interface Asked {
+  readonly count: number;
+  readonly all: readonly number[];
+  readonly ports: ReadonlyMap<number, NodePorts>;
+  /** How often each was disturbed. */
+  readonly disturbances: ReadonlyMap<number, number>;
+}
+
+/** Clients that go on where others were: names that nobody had, and objects that somebody used. */
+export interface Successors {
+  /** Before every name of a client and every value. */
+  readonly label: string;
+  /** The era of the others that is begun with. */
+  readonly era: number;
+}
+
+const NOBODY_BEFORE: Successors = { label: "", era: 0 };
+
 export class ChaosWorkload {
   readonly store = new FencedStore({ accepted: 10, refused: 1 });
   private readonly endpoints = new Map<string, Endpoint>();
@@ -46,12 +66,13 @@ export class ChaosWorkload {
   private readonly ranged: RangeClients;
 
   constructor(
-    private readonly nodes: ChaosNodes,
+    private readonly nodes: Asked,
     private readonly history: HistoryRecorder,
     private readonly prng: Prng,
     /** Of ten things that a client does so many are done in key spaces of ranges. */
     private readonly rangeShare = 0,
     readonly spaces = new RangeSpaces(),
+    private readonly successors = NOBODY_BEFORE,
   ) {
     this.ranged = new RangeClients(spaces);
     for (const node of nodes.all) {
@@ -65,7 +86,7 @@ export class ChaosWorkload {
   async run(count: number): Promise<void> {
     await Promise.all(
       Array.from({ length: count }, (_, at) =>
-        this.client(`c${at}`, this.prng.fork(`client ${at}`)),
+        this.client(`${this.successors.label}c${at}`, this.prng.fork(`client ${at}`)),
       ),
     );
   }
@@ -74,14 +95,19 @@ export class ChaosWorkload {
     this.isStopped = true;
   }
 
+  /** Which objects are used at a time. */
+  eraAt(nowMs: number): number {
+    return this.successors.era + Math.floor((nowMs - this.beganMs) / ERA_MS);
+  }
+
   /**
    * Reads everything that was ever used once more, through any node that serves: nothing acknowledged may be missing.
-   * Returns how many reads nobody served.
+   * Returns how many reads nobody served. `used`: whose objects; those of this history.
    */
-  async sweep(): Promise<number> {
+  async sweep(used: History = this.history.history()): Promise<number> {
     let unserved = 0;
     const names = { lock: new Set<string>(), sequence: new Set<string>(), key: new Set<string>() };
-    for (const { operation } of this.history.history().attempts) {
+    for (const { operation } of used.attempts) {
       if ("resource" in operation && !operation.ephemeral) names.lock.add(operation.resource);
       if ("name" in operation) names.sequence.add(operation.name);
       if ("key" in operation && !operation.ephemeral) names.key.add(operation.key);
@@ -98,7 +124,8 @@ export class ChaosWorkload {
     const readers = Array.from({ length: 8 }, async (_, at) => {
       for (let read = reads.pop(); read !== undefined; read = reads.pop()) {
         let tries = 0;
-        while ((await this.attempt(`sweep${at}`, this.prng, read)).kind !== "ok") {
+        const process = `${this.successors.label}sweep${at}`;
+        while ((await this.attempt(process, this.prng, read)).kind !== "ok") {
           if (++tries < SWEEP_TRIES_MAX) await sleep(20);
           else break;
         }
@@ -144,7 +171,7 @@ export class ChaosWorkload {
 
   private async client(process: string, prng: Prng): Promise<void> {
     while (!this.isStopped && !this.history.isFull()) {
-      const era = Math.floor((performance.now() - this.beganMs) / ERA_MS);
+      const era = this.eraAt(performance.now());
       const choice = prng.below(10);
       if (prng.chance(this.rangeShare, 10)) {
         await this.ranged.use(prng, (operation, cursor) =>
@@ -205,7 +232,7 @@ export class ChaosWorkload {
     }
     const count = prng.chance(1, 5) ? 2 + prng.below(3) : 1;
     const isKeyed = prng.chance(1, 5);
-    const idempotencyKey = isKeyed ? `key-${this.serial++}` : null;
+    const idempotencyKey = isKeyed ? `${this.successors.label}key-${this.serial++}` : null;
     const allocate: Operation = { kind: "allocate", name, count, idempotencyKey };
     let outcome = await this.attempt(process, prng, allocate);
     for (let again = 0; isKeyed && again < 3; again++) {
@@ -220,7 +247,7 @@ export class ChaosWorkload {
     const write = (flags: number, compareRevision: bigint, expiresMs = 0): Operation => ({
       kind: "kv-set",
       ...plain,
-      value: `v${this.serial++}`,
+      value: `${this.successors.label}v${this.serial++}`,
       compareValue: null,
       compareRevision,
       expiresMs,

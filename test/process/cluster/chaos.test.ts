@@ -67,6 +67,8 @@ t.test("three nodes under faults: every checker passes", async (t) => {
     clients: 16,
     // They have tests of their own, and would leave a short run too little to see of locks and sequences.
     ranges: false,
+    // One comes to life; the long runs restore a second one, above that.
+    backups: 1,
     say: (text) => said.push(text),
   });
   for (const verdict of outcome.verdicts) {

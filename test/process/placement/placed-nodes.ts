@@ -12,6 +12,7 @@ import {
   foundersOf,
   freePorts,
   nodeFlags,
+  serverMain,
   sleep,
   temporaryDirectory,
 } from "../cluster/server-process.js";
@@ -62,15 +63,17 @@ export class PlacedNodes {
     private readonly founders: number,
     private readonly ports: readonly number[],
     private readonly flags: readonly string[],
+    private readonly preload: string | null,
   ) {}
 
-  /** `founders` nodes, all ready, and ports for `others` more. */
+  /** `founders` nodes, all ready, and ports for `others` more. `preload`: a module that each loads before its program. */
   static async start(
     founders: number,
     others: number,
     flags: readonly string[],
+    preload: string | null = null,
   ): Promise<PlacedNodes> {
-    const nodes = new PlacedNodes(founders, await freePorts(founders + others), flags);
+    const nodes = new PlacedNodes(founders, await freePorts(founders + others), flags, preload);
     for (let id = 1; id <= founders; id++) nodes.launch(id);
     await Promise.all([...nodes.processes.values()].map((node) => node.ready()));
     return nodes;
@@ -85,7 +88,8 @@ export class PlacedNodes {
     const list = foundersOf(this.ports.slice(0, this.founders));
     const own = [`--peer-port=${this.port(id)}`, `--raft-nodeid=${id}`];
     const all = nodeFlags(this.pathOf(id), ...own, `--initial-cluster=${list}`, ...flags);
-    const node = new ServerProcess(all);
+    const before = this.preload === null ? [] : ["--import", this.preload];
+    const node = new ServerProcess(all, [process.execPath, ...before, serverMain]);
     this.processes.set(id, node);
     return node;
   }
