@@ -270,8 +270,13 @@ t.test("7.5 P-138 all disks are lost, and the cluster comes back from its backup
   sinceMs = performance.now();
   const own = await coordinated();
   took("a coordinated backup of the new cluster");
+  // The log of the new cluster does not go on from a backup of the old one.
+  const forked = await again.backups.incremental(backupId);
+  t.match(forked, { actualKind: "Full", substitutionReason: "TopologyChangedSinceParent" });
+  const goesOn = await again.backups.incremental(own.backupId);
+  t.match(goesOn, { actualKind: "Incremental", parentBackupId: own.backupId });
   t.same(await loadAgain.end(), [], "no call failed");
-  t.equal((await again.backups.list()).length, 2);
+  t.equal((await again.backups.list()).length, 4);
   t.not(own.backupId, backupId);
   for (const { highestToken, values, number } of next) {
     t.ok(highestToken > highest, `${number}: every token is above ${highest}`);

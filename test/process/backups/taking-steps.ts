@@ -30,11 +30,11 @@ export interface TakingCell {
   readonly victim: Victim;
 }
 
-/** The whole table in parts: each part has every step once, and three of the victims at least. */
-export const TAKING_PARTS: readonly (readonly TakingCell[])[] = VICTIMS.map((_, part) =>
+/** The whole table: every step with every victim. Neighbours differ in both, and in the kind. */
+export const TAKING_CELLS: readonly TakingCell[] = VICTIMS.flatMap((_, shift) =>
   STEPS.map((step, at): TakingCell => {
-    const victim = VICTIMS[(part + at) % VICTIMS.length] as Victim;
-    const kind = KINDS[(2 * part + at) % KINDS.length] as Kind;
+    const victim = VICTIMS[(shift + at) % VICTIMS.length] as Victim;
+    const kind = KINDS[(2 * shift + at) % KINDS.length] as Kind;
     const isFirst = kind === "incremental" && step === "images";
     return { kind, step: isFirst ? FIRST_OF_INCREMENTAL : step, victim };
   }),

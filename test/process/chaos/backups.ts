@@ -19,6 +19,10 @@ const CALL_MS = 60_000;
 /** More than are begun between the last backups of two kinds. */
 const CHAINS = 24;
 
+/** A cut that is older than this at the end of the faults is not the last one. */
+const LATE_MS = 20_000;
+const LATE_TRIES_MAX = 5;
+
 export interface Taken {
   readonly id: string;
   readonly kind: "Full" | "Incremental";
@@ -86,6 +90,16 @@ export class ChaosBackups {
 
   stop(): void {
     this.isStopped = true;
+  }
+
+  /** After the faults, where the last cut was taken long ago: clients are to have done something on either side of it. */
+  async takeLate(): Promise<void> {
+    for (let tries = 0; tries < LATE_TRIES_MAX; tries++) {
+      const cut = this.taken.filter(({ isCut }) => isCut).at(-1);
+      if (cut !== undefined && performance.now() - cut.answeredMs < LATE_MS) return;
+      await this.coordinated();
+      await sleep(1000);
+    }
   }
 
   /** The last one that ends at one instant, and the last one that goes on from another; as far as there are any. */

@@ -11,7 +11,13 @@ import { join } from "node:path";
 import { Prng } from "../../../src/base/prng.js";
 import { ElectionTally } from "../cluster/elections.js";
 import { sleep } from "../cluster/server-process.js";
-import { HISTORY_CHECKS, checkHistory, withDrift } from "../../judge/checkers/history-checks.js";
+import { LINEARIZABILITY } from "../../judge/checkers/clients/linearizability.js";
+import {
+  HISTORY_CHECKS,
+  type HistoryCheckOptions,
+  checkHistory,
+  withDrift,
+} from "../../judge/checkers/history-checks.js";
 import { Findings, type Verdict, allPass, verdictText } from "../../judge/checkers/verdict.js";
 import { type History, HistoryRecorder, attemptLine } from "../../judge/history.js";
 import { BackupPlace, ChaosBackups } from "./backups.js";
@@ -51,6 +57,14 @@ export interface ChaosReport {
 
 /** Of ten things that a client does so many are done in key spaces of ranges. */
 const RANGE_SHARE = 4;
+/** What is seen of a restored cluster at least: it begins where its backup was taken, and clients use it for seconds. */
+const RESTORED_CHECKS = {
+  linearizability: { ...LINEARIZABILITY, minimum: { lock: 20, sequence: 20, key: 20 } },
+  minimum: {
+    ...HISTORY_CHECKS.minimum,
+    ...{ answers: 50, allocations: 10, orders: 5, replays: 1, tokens: 10, beliefs: 5, reads: 20 },
+  },
+};
 /** Clients go on with each restored cluster for so long. */
 const GO_ON_MS = 6000;
 /** Rate by which one clock of one machine may differ from itself between processes. */
@@ -87,6 +101,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     const stuck = await disturb(faults, options.kinds ?? null, deadline, pace);
     backups?.stop();
     await takings;
+    await backups?.takeLate();
     const { terms } = await elections.take();
     const losesDisk = options.nodes > 1 && stuck === null;
     const wiped = losesDisk ? [await loseDisk(nodes, 1 + pace.below(nodes.count), say)] : [];
@@ -115,7 +130,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
 
 /** What was taken meanwhile is whole, and what is restored of it goes on as the history says. */
 async function restored(
-  { seed, ranges, say, backups: restores = 0 }: ChaosOptions,
+  { seed, say, backups: restores = 0 }: ChaosOptions,
   nodes: ChaosNodes,
   workload: ChaosWorkload,
   backups: ChaosBackups,
@@ -128,14 +143,18 @@ async function restored(
       ...{ backups, running, history, say, prng: new Prng(seed).fork("restored") },
       ...{ restores, goOnMs: GO_ON_MS },
       eraAt: (nowMs) => workload.eraAt(nowMs),
-      judge: (of) => judge(of, ranges ?? true),
+      judge: (of) => judge(of, false, RESTORED_CHECKS),
     })),
   ];
 }
 
 /** All checkers over the history of real clients. */
-export function judge(history: History, isRanged: boolean): Verdict[] {
-  const base = withDrift(DRIFT, HISTORY_CHECKS);
+export function judge(
+  history: History,
+  isRanged: boolean,
+  checks: Pick<HistoryCheckOptions, "minimum" | "linearizability"> = HISTORY_CHECKS,
+): Verdict[] {
+  const base = withDrift(DRIFT, { ...HISTORY_CHECKS, ...checks });
   const { linearizability } = base;
   const sequence = { ...linearizability.sequence, defaultBlockSize: BLOCK_SIZE };
   // Many answers are lost in these runs, and a search costs little beside the run itself.
@@ -292,6 +311,15 @@ const HELP = `npm run chaos -- [options]: a cluster of real processes under faul
 Ends with 0 when every checker passes, else with 1 and the path of the history.
 `;
 
+/** Writes the history of a run into a file of its own; the path of that. */
+export async function keep({ history }: ChaosReport): Promise<string> {
+  const path = join(mkdtempSync(join(tmpdir(), "svc-chaos-")), "history.jsonl");
+  const file = createWriteStream(path);
+  for (const attempt of history.attempts) file.write(`${attemptLine(attempt)}\n`);
+  await new Promise((resolve) => file.end(resolve));
+  return path;
+}
+
 /** Returns the exit code. */
 export async function main(argv: readonly string[]): Promise<number> {
   if (argv.includes("--help")) {
@@ -314,12 +342,6 @@ export async function main(argv: readonly string[]): Promise<number> {
     say,
   });
   process.stdout.write(`${outcome.text}\n`);
-  if (!outcome.passed) {
-    const path = join(mkdtempSync(join(tmpdir(), "svc-chaos-")), "history.jsonl");
-    const file = createWriteStream(path);
-    for (const attempt of outcome.history.attempts) file.write(`${attemptLine(attempt)}\n`);
-    await new Promise((resolve) => file.end(resolve));
-    process.stdout.write(`the history is in ${path}\n`);
-  }
+  if (!outcome.passed) process.stdout.write(`the history is in ${await keep(outcome)}\n`);
   return outcome.passed ? 0 : 1;
 }

@@ -3,7 +3,7 @@
  * checker. `npm run chaos` runs the same at length, with key ranges.
  */
 import t from "tap";
-import { runChaos } from "../chaos/chaos.js";
+import { keep, runChaos } from "../chaos/chaos.js";
 import { ChaosNetwork } from "../chaos/network.js";
 import { verdictText } from "../../judge/checkers/verdict.js";
 import { endAll, sleep } from "./server-process.js";
@@ -76,5 +76,5 @@ t.test("three nodes under faults: every checker passes", async (t) => {
     if (verdict.kind !== "pass") t.comment(verdictText(verdict));
   }
   t.ok(outcome.passed);
-  if (!outcome.passed) t.comment(said.join("\n"), outcome.text);
+  if (!outcome.passed) t.comment(said.join("\n"), outcome.text, await keep(outcome));
 });

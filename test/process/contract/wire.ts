@@ -190,12 +190,13 @@ export class GrpcCaller {
     };
   }
 
-  /** One unary call; `fields` may be the bytes of the message. */
+  /** One unary call; `fields` may be the bytes of the message. `withinMs`: for so long an answer is waited for. */
   call(
     service: ServiceName,
     name: string,
     fields: Json | Buffer,
     metadata: Readonly<Record<string, string>> = {},
+    withinMs = 20_000,
   ): Promise<GrpcReply> {
     const method = this.method(service, name);
     return new Promise((resolve) => {
@@ -206,7 +207,7 @@ export class GrpcCaller {
         method.decode,
         fields,
         metadataOf(metadata),
-        { deadline: Date.now() + 20_000 },
+        { deadline: Date.now() + withinMs },
         (_error, value) => (answer = { ...answer, fields: value ?? {} }),
       );
       call.on("status", ({ code, details, metadata: trailers }) => {

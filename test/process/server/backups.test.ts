@@ -223,7 +223,15 @@ t.test("7.6 whoever does not get its turn in time is refused as overloaded", asy
   writeFileSync(lease, '{"Kind":"gc","Node":"b:1","Backups":[]}\n');
   const touching = setInterval(() => age(lease, 0), 5000);
   t.teardown(() => clearInterval(touching));
-  const late = await post(node.http, "/v1/backups/gc", {});
+  // The first one waits for the pass, the second one for the first.
+  const method = ["Backups", "RunBackupGarbageCollection"] as const;
+  const [late, after] = await Promise.all([
+    post(node.http, "/v1/backups/gc", {}),
+    node.grpc.call(...method, { DryRun: true }, {}, 60_000),
+  ]);
+  t.equal(after.code, 14, after.details);
+  t.match(after.details, /another one is running/);
+  t.same(after.trailers.get("svc-backup-outcome"), []);
   t.match(late, { status: 503, body: { code: "overloaded" } });
   t.notOk(late.headers["x-svc-backup-outcome"], "it is no outcome of a backup");
   t.ok(existsSync(lease));
