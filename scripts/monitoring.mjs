@@ -175,6 +175,7 @@ const ROWS = [
         "none",
         [
           [`svc_wal_full{${NODES}}`, "{{instance}} log"],
+          [`svc_storage_short{${NODES}}`, "{{instance}} volume of the {{volume}}"],
           [`svc_store_full{${NODES}}`, "{{instance}} state"],
         ],
       ],

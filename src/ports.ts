@@ -161,6 +161,8 @@ export interface LogPort {
 export interface DiskPort {
   /** What is free on it, as it was asked last; Infinity while that is not known. */
   freeBytes(): number;
+  /** So little is free, of the log's volume or the state's, that no writes are to be taken. */
+  isShort(): boolean;
 }
 
 // Files, for the log ------------------------------------------------------------------------------

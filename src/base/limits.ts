@@ -215,6 +215,13 @@ export const ENTRY_PAYLOAD_MAX_BYTES = 4 * MIB;
 /** Largest value that may be configured (bytes). */
 export const VALUE_CONFIGURABLE_MAX_BYTES = 3 * MIB;
 export const SEGMENT_BYTES = 64 * MIB;
+/**
+ * What is kept free on a volume of log or state: two segments, or this much of it, but no more than
+ * so many bytes. Below it no writes are taken until twice that is free.
+ */
+export const VOLUME_RESERVE_PART = 0.05;
+export const VOLUME_RESERVE_PART_MAX_BYTES = 256 * MIB;
+export const VOLUME_RESERVE_MIN_BYTES = 2 * SEGMENT_BYTES;
 /** What stands around the entries in a frame to another node (bytes). */
 export const PEER_FRAMING_MAX_BYTES = 64 * KIB;
 /** Largest frame between two nodes (bytes). */

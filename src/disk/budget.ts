@@ -13,6 +13,7 @@
  */
 import { statfs } from "node:fs";
 import { type Result, failure, ok } from "../base/result.js";
+import type { VolumeBytes } from "./space.js";
 import type { FileErrorCode, FileListing, FilesPort, OpenFile } from "../ports.js";
 
 type Done<T> = (result: Result<T, FileErrorCode>) => void;
@@ -89,13 +90,17 @@ export class BudgetedFiles implements FilesPort {
     this.others.run(done, (end) => this.files.list(path, end));
   }
 
-  /** What whoever is no administrator of the system may still write where `path` is. */
-  freeBytes(path: string, done: (bytes: number | null) => void): void {
-    const ended: Done<number> = (result) => done(result.ok ? result.value : null);
+  /**
+   * What whoever is no administrator of the system may still write where `path` is, and what there
+   * is of it.
+   */
+  volume(path: string, done: (bytes: VolumeBytes | null) => void): void {
+    const ended: Done<VolumeBytes> = (result) => done(result.ok ? result.value : null);
     this.others.run(ended, (end) => {
       statfs(path, (error, stats) => {
-        if (error === null) end(ok(stats.bavail * stats.bsize));
-        else end(failure("failed", error.message));
+        if (error !== null) return end(failure("failed", error.message));
+        const { bavail, blocks, bsize } = stats;
+        end(ok({ free: bavail * bsize, total: blocks * bsize }));
       });
     });
   }

@@ -14,7 +14,7 @@ import { existsSync } from "node:fs";
 import { type Failure, type Result, failure, ok } from "../base/result.js";
 import type { Program } from "../base/levels.js";
 import { SEGMENT_BYTES } from "../base/limits.js";
-import type { LevelPort, LogPort, StorePort, TimerPort } from "../ports.js";
+import type { LevelPort, LogPort, StorePort } from "../ports.js";
 import type { Kernels } from "../wasm/kernels.js";
 import { BudgetedFiles } from "./budget.js";
 import { RealFiles } from "./files.js";
@@ -268,13 +268,13 @@ function openLocked(
 function spaceOf(
   state: string,
   log: string,
-  { files, timers }: { readonly files: BudgetedFiles; readonly timers: TimerPort },
+  { files, timers, logger }: LogPorts & { readonly files: BudgetedFiles },
 ): VolumeSpace {
   const paths = new Map([
     ["log", log],
     ["state", state],
   ] as const);
-  return new VolumeSpace(paths, (path, done) => files.freeBytes(path, done), timers);
+  return new VolumeSpace(paths, (path, done) => files.volume(path, done), timers, logger);
 }
 
 interface Closable {

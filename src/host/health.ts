@@ -18,6 +18,8 @@ export interface HealthInput {
   readonly comingGroups: number;
   readonly logFull: boolean;
   readonly storeFull: boolean;
+  /** So little is free on a volume that no writes are taken. */
+  readonly volumeShort: boolean;
   /** Groups whose apply waits until the store has taken what is in memory. */
   readonly heldGroups: number;
   /** Age of the oldest proposed entry that is not applied yet (ms). */
@@ -77,6 +79,11 @@ export function readyChecks(input: HealthInput): readonly ReadyCheck[] {
     check("caught-up", missing === 0, `${missing} of ${total} behind`),
     check("log-space", !input.logFull, input.logFull ? "full: writes are refused" : "available"),
     check("store-space", !input.storeFull, input.storeFull ? "full: writes refused" : "available"),
+    check(
+      "volume-space",
+      !input.volumeShort,
+      input.volumeShort ? "too little is free: writes are refused" : "available",
+    ),
     check("apply-room", input.heldGroups === 0, `${input.heldGroups} groups wait for the store`),
     check("progress", !stuck, age),
   ];

@@ -326,6 +326,7 @@ export class Node {
       comingGroups: this.registry.comingCount,
       logFull: this.ports.log.space() === "full",
       storeFull: this.parts.flusher.storeFull,
+      volumeShort: this.ports.disk?.isShort() === true,
       heldGroups: this.heldGroups(),
       oldestEntryMs,
       stuckAfterMs: this.settings.electionMs * 2,

@@ -198,7 +198,7 @@ export class NodeParts implements TurnParts {
   }
 
   private makeShared(): ReplicaDeps {
-    const { settings, ports, completions, budget, outbox, turn } = this;
+    const { settings, completions, budget, outbox, turn } = this;
     return {
       settings,
       ports: this.ownPorts(),
@@ -217,9 +217,9 @@ export class NodeParts implements TurnParts {
           this.snapshots.install(replica, meta, hardState, done),
         keepFrom: (partition) => this.snapshots.keepFrom(partition),
       },
-      admits: () => !this.flusher.storeFull && ports.log.space() === "available",
+      admits: () => !this.flusher.storeFull && this.hasSpace,
       mayApply: (leads) => this.flusher.mayApply(leads),
-      intakeOpen: () => this.flusher.intakeOpen && ports.log.space() === "available",
+      intakeOpen: () => this.flusher.intakeOpen && this.hasSpace,
       isStopping: () => this.stopping.isStopping,
       clockOf: (node) => this.clocks.of(node),
       commonWallMs: (ownWallMs, nowMs) => this.reports.commonWallMs(ownWallMs, nowMs),
@@ -227,6 +227,12 @@ export class NodeParts implements TurnParts {
       wake: (replica) => turn.wake(replica),
       wakeAt: (atMs) => turn.wakeAt(atMs),
     };
+  }
+
+  /** The log can be written, and little is not free. */
+  get hasSpace(): boolean {
+    const { log, disk } = this.ports;
+    return log.space() === "available" && disk?.isShort() !== true;
   }
 
   /** The ports of the node; a fatal fault is told to readiness too. */
@@ -243,8 +249,7 @@ export class NodeParts implements TurnParts {
     return new Heirs({
       nowMs: () => ports.clock.monotonicMs(),
       group: (group) => this.registry.find(partitionId(group))?.replica ?? null,
-      isWilling: () =>
-        !this.stopping.isWithdrawn && this.flusher.intakeOpen && ports.log.space() === "available",
+      isWilling: () => !this.stopping.isWithdrawn && this.flusher.intakeOpen && this.hasSpace,
       sendControl: (to, bytes) => void ports.peers?.send(to, "control", bytes),
     });
   }

@@ -34,6 +34,8 @@ interface Parts {
   readonly flusher: Flusher;
   readonly budget: Budget;
   readonly stopping: { readonly isClosing: boolean };
+  /** Writes find room on the disk. */
+  readonly hasSpace: boolean;
 }
 
 /** What the node knows of itself. */
@@ -83,7 +85,7 @@ function ownReport(parts: Parts, ports: HostPorts, doings: Doings): OwnReport {
     transfers: () => parts.snapshots.facts(),
     transferCount: () => parts.snapshots.transferCount,
     waits: () => doings.waits(),
-    isFull: () => parts.flusher.storeFull || ports.log.space() === "full",
+    isFull: () => parts.flusher.storeFull || !parts.hasSpace,
     health: () => {
       const { ready: isReady, reason } = doings.health();
       const uptimeMs = Math.floor(ports.clock.monotonicMs() - startedMs);

@@ -64,7 +64,7 @@ const CHECK_PARTS: Readonly<Record<HealthCheck["name"], readonly string[]>> = {
 
 /** Checks of the host that tell more of it, without making the node unready (contract 11). */
 const DETAIL_PARTS: Readonly<Partial<Record<HealthCheck["name"], readonly string[]>>> = {
-  storage: ["log-space", "store-space", "apply-room"],
+  storage: ["log-space", "store-space", "volume-space", "apply-room"],
 };
 
 const ROLES = {

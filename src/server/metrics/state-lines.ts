@@ -19,7 +19,7 @@ export interface StorageFigures {
   readonly usedBytes: number;
   readonly readAgeMs: number;
   /** What is free on each volume, as far as is known. */
-  readonly volumes: ReadonlyMap<string, number>;
+  readonly volumes: ReadonlyMap<string, { readonly free: number; readonly isShort: boolean }>;
 }
 
 export function rosterLines(lines: string[], isReady: boolean, roster: Roster): void {
@@ -43,7 +43,14 @@ export function storageLines(lines: string[], facts: StorageFigures): void {
   gauge("svc_open_read_transactions_age_seconds", age, facts.readAgeMs / 1000);
   const free = "svc_storage_free_bytes";
   family(lines, free, "gauge", "What is free on the volume, as asked last");
-  for (const [volume, bytes] of facts.volumes) lines.push(`${free}{volume="${volume}"} ${bytes}`);
+  for (const [volume, bytes] of facts.volumes) {
+    lines.push(`${free}{volume="${volume}"} ${bytes.free}`);
+  }
+  const short = "svc_storage_short";
+  family(lines, short, "gauge", "1 while so little is free that no writes are taken");
+  for (const [volume, { isShort }] of facts.volumes) {
+    lines.push(`${short}{volume="${volume}"} ${isShort ? 1 : 0}`);
+  }
 }
 
 export function proposalLines(lines: string[], { proposalEnds }: NodeFacts): void {

@@ -13,6 +13,7 @@ import {
   writeFileSync,
   writeSync,
   rmSync,
+  statfsSync,
 } from "node:fs";
 import { join } from "node:path";
 import t from "tap";
@@ -85,7 +86,7 @@ t.test(
         }
       }
     });
-    await sleep(500);
+    for (let waits = 0; acknowledged.length <= 100 && waits < 1000; waits++) await sleep(20);
     const ended = await server.stop();
     stopping = true;
     await Promise.all(writers);
@@ -161,6 +162,49 @@ t.test("P-120 a full disk refuses writes with a type, keeps reads, and recovers"
   t.ok(recovered, "writes go on when space returns");
   t.equal((await server.stop()).code, 0);
 });
+
+t.test(
+  "P-120 writes end before the disk does, and go on when twice the reserve is free",
+  async (t) => {
+    const directory = temporaryDirectory();
+    const path = join(directory.path, "small");
+    const disk = smallDisk(path, "600m");
+    if (disk === null) {
+      t.pass("needs a mount", { skip: "this process may not mount a small file system" });
+      directory.remove();
+      return;
+    }
+    t.teardown(() => {
+      disk.unmount();
+      directory.remove();
+    });
+    const data = join(path, "data");
+    const server = new ServerProcess(nodeFlags(data));
+    const { http } = await server.ready();
+    const until = async (status: number): Promise<boolean> => {
+      for (let attempt = 0; attempt < 150; attempt++) {
+        if ((await set(http, "key", 10)).status === status) return true;
+        await sleep(200);
+      }
+      return false;
+    };
+    t.ok(await until(200));
+    const { bavail, bsize } = statfsSync(path);
+    const filler = join(path, "filler");
+    writeFileSync(filler, Buffer.alloc(bavail * bsize - 100 * 1024 * 1024));
+    t.ok(await until(503), "with 100 MiB left, of which 128 are to stay");
+    t.match((await post(http, "/v1/kv/try-get", { key: "key" })).body, { type: 3 }, "reads serve");
+    const ready = await fetch(`http://${http}/readyz?verbose`);
+    t.equal(ready.status, 200, "no restart heals this, and no other node need be full");
+    t.match(await ready.text(), /^\[\+\]storage ok: volume-space: /m);
+    const shown = await (await fetch(`http://${http}/metrics`)).text();
+    t.match(shown, /^svc_storage_short\{volume="log"\} 1$/m);
+    t.match(shown, /^svc_wal_full 0$/m);
+    rmSync(filler);
+    t.ok(await until(200), "writes go on by themselves");
+    t.equal((await server.stop()).code, 0);
+  },
+);
 
 function logSegments(data: string): string[] {
   const found: string[] = [];

@@ -291,6 +291,29 @@ t.test("a full log refuses, reads go on, and all resumes (P-120)", async (t) => 
   t.equal(statuses(results), "overloaded applied");
 });
 
+t.test(
+  "P-120 a volume with too little room refuses, reads go on, the node stays ready",
+  async (t) => {
+    let isShort = false;
+    const { world, node, group } = single({}, { freeBytes: () => 1, isShort: () => isShort });
+    const results: ProposalResult[] = [];
+    const reads: ReadResult[] = [];
+    propose(group, "a", results);
+    isShort = true;
+    propose(group, "b", results);
+    read(group, reads);
+    world.settle();
+    t.equal(statuses(results), "overloaded");
+    t.equal(statuses(reads), "confirmed");
+    t.equal(node.health().ready, true);
+    t.equal(node.checks().find((check) => check.name === "volume-space")?.ok, false);
+    world.pass(300);
+    isShort = false;
+    world.pass(300);
+    t.equal(statuses(results), "overloaded applied", "what was accepted waited");
+  },
+);
+
 t.test("a full store refuses, keeps the immutable table, tries again (P-120)", async (t) => {
   const { world, node, group } = single({ flushAgeMs: 100 });
   const results: ProposalResult[] = [];

@@ -236,7 +236,7 @@ t.test("P-135 windows keep a tenth of the free disk at most", async (t) => {
   ] as const) {
     const { world, group } = single(
       { ...EAGER, pitrWindowMs: 60_000 },
-      { freeBytes: () => freeBytes },
+      { freeBytes: () => freeBytes, isShort: () => false },
     );
     write(world, group, 50);
     world.pass(1000);
