@@ -1,0 +1,156 @@
+/**
+ * A stand-in for the controller of a StatefulSet, with what belongs to it: claims that outlive pods, Secrets as kubelet mounts
+ * them, names of the headless Services.
+ *
+ * After the documentation of Kubernetes, "StatefulSets" and "Secrets". Invariants: 1. Pods are made and ended all at once
+ * (`Parallel`), those with the highest numbers go first. 2. A claim is kept whatever happens to its pod. 3. A name has the
+ * address of the pod that bears it now, or none.
+ */
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { at, objectOf } from "./manifests.js";
+import { PodNetwork } from "./network.js";
+import { Pod } from "./pod.js";
+import type { Yaml, YamlMap } from "./yaml.js";
+
+/** Content of Secrets by their names: files and texts. */
+export type Secrets = Readonly<Record<string, Readonly<Record<string, string>>>>;
+
+const NAMESPACE = "play";
+
+export class StatefulSet {
+  readonly pods = new Map<number, Pod>();
+  private readonly folder = mkdtempSync(join(tmpdir(), "svc-kube-"));
+  private readonly nets = new PodNetwork();
+  private readonly spec: Yaml;
+  private readonly owner: number;
+
+  constructor(
+    private readonly objects: readonly Yaml[],
+    private readonly secrets: Secrets,
+  ) {
+    this.spec = at(objectOf(objects, "StatefulSet", "svc"), "spec");
+    this.owner = Number(at(this.podSpec, "securityContext", "fsGroup"));
+    // Pods run as somebody else, who has to get at their volumes.
+    chmodSync(this.folder, 0o755);
+    this.writeHosts();
+  }
+
+  private get podSpec(): Yaml {
+    return at(this.spec, "template", "spec");
+  }
+
+  /** As the manifest has it. */
+  get replicas(): number {
+    return Number(at(this.spec, "replicas"));
+  }
+
+  /** Makes the pods with these numbers, all at once. */
+  create(...ordinals: readonly number[]): void {
+    for (const ordinal of ordinals) {
+      const plan = {
+        name: `svc-${ordinal}`,
+        namespace: NAMESPACE,
+        spec: this.podSpec,
+        volumes: this.volumesOf(ordinal),
+        hostsPath: this.hostsPath,
+      };
+      this.pods.set(ordinal, new Pod(plan, this.nets));
+    }
+    this.writeHosts();
+    for (const ordinal of ordinals) this.pod(ordinal).start();
+  }
+
+  pod(ordinal: number): Pod {
+    const pod = this.pods.get(ordinal);
+    if (pod === undefined) throw new Error(`there is no pod svc-${ordinal}`);
+    return pod;
+  }
+
+  /** Ends pods, all at once. Their exit codes. */
+  async delete(...ordinals: readonly number[]): Promise<readonly (number | null)[]> {
+    const codes = await Promise.all(ordinals.map((ordinal) => this.pod(ordinal).delete()));
+    for (const ordinal of ordinals) this.pods.delete(ordinal);
+    this.writeHosts();
+    return codes;
+  }
+
+  /** The claim of a pod that is gone is lost with all that was on it. */
+  loseClaim(ordinal: number): void {
+    if (this.pods.has(ordinal)) throw new Error("a claim in use is not lost here");
+    rmSync(this.claim(ordinal), { recursive: true, force: true });
+  }
+
+  async end(): Promise<void> {
+    await this.delete(...this.pods.keys());
+    this.nets.remove();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  private get hostsPath(): string {
+    return join(this.folder, "hosts");
+  }
+
+  private claim(ordinal: number): string {
+    return join(this.folder, `data-svc-${ordinal}`);
+  }
+
+  private volumesOf(ordinal: number): ReadonlyMap<string, string> {
+    const volumes = new Map<string, string>();
+    for (const template of at(this.spec, "volumeClaimTemplates") as readonly YamlMap[]) {
+      const folder = this.claim(ordinal);
+      mkdirSync(folder, { recursive: true });
+      // Group-owned by fsGroup, and writable for it.
+      chownSync(folder, 0, this.owner);
+      chmodSync(folder, 0o2775);
+      volumes.set(String(at(template, "metadata", "name")), folder);
+    }
+    for (const volume of at(this.podSpec, "volumes") as readonly YamlMap[]) {
+      const name = String(volume["name"]);
+      volumes.set(name, this.secretFolder(ordinal, name, at(volume, "secret")));
+    }
+    return volumes;
+  }
+
+  /** Files behind a link `..data` to the folder of their version; root's, readable by fsGroup. */
+  private secretFolder(ordinal: number, name: string, secret: Yaml): string {
+    const content = this.secrets[String(at(secret, "secretName"))];
+    if (content === undefined) throw new Error(`there is no Secret for ${name}`);
+    const folder = join(this.folder, `secret-${ordinal}-${name}`);
+    rmSync(folder, { recursive: true, force: true });
+    mkdirSync(join(folder, "..version"), { recursive: true });
+    symlinkSync("..version", join(folder, "..data"));
+    for (const [file, text] of Object.entries(content)) {
+      const path = join(folder, "..version", file);
+      writeFileSync(path, text);
+      chownSync(path, 0, this.owner);
+      chmodSync(path, Number(at(secret, "defaultMode")));
+      symlinkSync(join("..data", file), join(folder, file));
+    }
+    return folder;
+  }
+
+  /** Names of the headless Services. Written in place: pods have this very file. */
+  private writeHosts(): void {
+    const services = (this.objects as readonly YamlMap[])
+      .filter(
+        (object) => object["kind"] === "Service" && "clusterIP" in (object["spec"] as YamlMap),
+      )
+      .map((object) => String(at(object, "metadata", "name")));
+    const lines = ["127.0.0.1 localhost"];
+    for (const { plan, address } of this.pods.values()) {
+      const names = services.map((name) => `${plan.name}.${name}.${NAMESPACE}.svc.cluster.local`);
+      lines.push(`${address} ${plan.name} ${names.join(" ")}`);
+    }
+    writeFileSync(this.hostsPath, `${lines.join("\n")}\n`);
+  }
+}
