@@ -34,7 +34,7 @@ import type { BackupRun } from "./backup-run.js";
 import { type GroupAtCut, StatesAtCut } from "./first-states.js";
 import type { KnownCluster } from "./known-clusters.js";
 import type { Published } from "./published.js";
-import type { RestoredCluster } from "./restorer.js";
+import type { MadeState } from "./restorer.js";
 import type { GroupRows } from "./shadow.js";
 
 /** Rows that a restore changes, and those that it takes away. */
@@ -224,7 +224,8 @@ export class BackupJudge {
   }
 
   /** The last entry of a partition that a restore has: the end of its chain, or of the target time. */
-  private endOf({ leaf, targetTimeMs }: RestoredCluster, partition: number): number {
+  private endOf({ leaf, targetTimeMs, ends }: MadeState, partition: number): number {
+    if (leaf === null) return ends.get(partition) ?? 0;
     const range = leaf.manifest.partitionRanges.find((each) => each.partition === partition);
     const end = range?.toIndex ?? 0;
     if (targetTimeMs === 0) return end;
@@ -237,24 +238,24 @@ export class BackupJudge {
     return end;
   }
 
-  private restored(made: RestoredCluster): void {
+  private restored(made: MadeState): void {
     const { checks } = this.run.parts;
-    const { cluster, known, restored, leaf } = made;
+    const { name, known, from, leaf, beganMs } = made;
+    const partitions = leaf?.manifest.partitionRanges.map((range) => range.partition);
     const groups: GroupAtCut[] = [];
     const incarnations = new Map<string, number>();
-    for (const { partition } of leaf.manifest.partitionRanges) {
-      const bytes = restored.rows.value(groupRecordKey(partition));
-      const record = bytes === null ? null : decodeGroupRecord(bytes);
-      const own = leaf.cluster.shadows.at(partition, this.endOf(made, partition));
+    for (const partition of partitions ?? made.ends.keys()) {
+      const bytes = made.rows.get(groupRecordKey(partition));
+      const record = bytes === undefined ? null : decodeGroupRecord(bytes);
+      const own = from.shadows.at(partition, this.endOf(made, partition));
       if (own === null || record === null) continue;
       const prefix = generationPrefix(partition, record.generation);
       const rows = new Map<string, Uint8Array>();
-      for (const key of cluster.options.rows.keys()) {
-        const value = key.startsWith(prefix) ? cluster.options.rows.get(key) : undefined;
-        if (value !== undefined) rows.set(key.slice(prefix.length), value);
+      for (const [key, value] of made.rows) {
+        if (key.startsWith(prefix)) rows.set(key.slice(prefix.length), value);
       }
-      checks.digests.restored(cluster.name, partition, keptRows(rows), keptRows(own.rows));
-      checks.digests.leaseClock(cluster.name, partition, record.leaseMs, own.machine.leaseMs);
+      checks.digests.restored(name, partition, keptRows(rows), keptRows(own.rows));
+      checks.digests.leaseClock(name, partition, record.leaseMs, own.machine.leaseMs);
       groups.push({ rows: own.rows, leaseMs: own.machine.leaseMs });
       for (const [key, value] of rows) {
         if (key.charCodeAt(0) !== RowKind.sequence) continue;
@@ -262,10 +263,11 @@ export class BackupJudge {
         incarnations.set(byteKeyToText(key.slice(1)), incarnation);
       }
     }
+    if (known === null) return;
     const { keysRetainedMs } = this.options.linearizability.sequence;
     known.states = new StatesAtCut({
-      ...{ groups, beganMs: cluster.beganMs, keysRetainedMs },
-      incarnationOf: (name) => incarnations.get(name) ?? null,
+      ...{ groups, beganMs, keysRetainedMs },
+      incarnationOf: (sequence) => incarnations.get(sequence) ?? null,
     });
     this.historyOf(known);
   }
@@ -294,11 +296,18 @@ export class BackupJudge {
     const all = [this.run.first, ...this.run.restorer.known];
     for (const cluster of all) {
       const history = cluster.history.history(this.endMs);
-      const { states } = cluster;
-      checks.tokens.cluster(cluster.name, grantsOf(history), ({ lock, ephemeral, token }) => {
+      const { states, name: own } = cluster;
+      // One that was forced is no restore of the catalogue: it knows of none, and none of it.
+      const isForced = own === this.run.restorer.forced?.name;
+      const kept = ({ lock, ephemeral, token }: GrantSeen): boolean => {
         const held = ephemeral ? null : (states?.lock(lock)?.grant ?? null);
         return held !== null && !held.released && held.token === token;
+      };
+      const first = this.run.first.name;
+      checks.tokens.cluster(own, grantsOf(history), kept, (other) => {
+        return isForced ? other === first : other !== "forced cluster";
       });
+      if (isForced) continue;
       const isFirst = states === null;
       for (const [name, incarnations] of incarnationsOf(history, isFirst)) {
         const isRestored = states?.has(RowKind.sequence, name) ?? false;

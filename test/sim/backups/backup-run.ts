@@ -31,6 +31,7 @@ import { backupPortsOf } from "./backup-ports.js";
 import { ChainReader } from "./chain-reader.js";
 import { ChainWriter } from "./chain-writer.js";
 import { DirectoryFaults } from "./directory-faults.js";
+import { LastBackups } from "./last-backups.js";
 import { KnownCluster } from "./known-clusters.js";
 import { PauseLook } from "./pause-look.js";
 import { Catalogued, type Published } from "./published.js";
@@ -83,6 +84,7 @@ export class BackupRun {
   private readonly asker: Asker;
   private readonly writers: ChainWriter[] = [];
   private readonly takings = new Map<number, Taking>();
+  private readonly last: LastBackups;
   private readonly pauses: PauseLook;
   private readonly signatures: ReturnType<typeof falseSignatures>;
   /** The newest term of each group that anybody led in. */
@@ -108,7 +110,8 @@ export class BackupRun {
       ...(["the first cluster", clusterId, servers, this.truth, history] as const),
       ...([parts.leaderships, founders, partitions, null] as const),
     );
-    this.asker = new Asker(world, backups, () => servers, this.view());
+    const left = (): readonly Server[] => this.restorer.forced?.servers ?? servers;
+    this.asker = new Asker(world, backups, left, this.view());
     this.faults = new DirectoryFaults(world, backups, directory, this.catalogued);
     this.pauses = new PauseLook(world, () => this.allServers(), checks.pauses);
     const { requestTimeoutMs } = plan;
@@ -118,6 +121,7 @@ export class BackupRun {
       );
     }
     this.restorer = new Restorer(this);
+    this.last = new LastBackups(this, left);
     parts.network.met = (from, to, isLetIn) => checks.strangers.met(from, to, isLetIn);
   }
 
@@ -286,6 +290,7 @@ export class BackupRun {
     this.faults.heal();
     for (const writer of this.writers) writer.stop();
     this.restorer.settle();
+    this.last.start();
   }
 
   stopClients(): void {
@@ -296,7 +301,7 @@ export class BackupRun {
     if (this.asker.isWaiting) return "somebody waits for a backup";
     if (this.takings.size > 0) return "a backup is being taken";
     if (this.writers.some((writer) => writer.isWaiting)) return "a chain waits for an answer";
-    return this.restorer.unsettled();
+    return this.restorer.unsettled() ?? this.last.unsettled();
   }
 
   /** Everything came to rest. */

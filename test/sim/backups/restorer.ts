@@ -7,36 +7,48 @@
  */
 import { uuidOf } from "../../../src/backup/names.js";
 import type { Prng } from "../../../src/base/prng.js";
+import { IDENTITY_KEY } from "../../../src/host/storage/identity.js";
 import type { ByteKey } from "../../../src/machine/store/keys.js";
 import { call } from "../../doubles/operations/administration.js";
+import type { SimRows } from "../disk/store.js";
 import type { Server } from "../world/server.js";
 import { wordsOf } from "./asker.js";
 import type { BackupRun } from "./backup-run.js";
+import { Forcing, type ForcedEnds } from "./forcing.js";
 import { KnownCluster } from "./known-clusters.js";
 import type { Published } from "./published.js";
-import { RESTORE_ROOT, type Restored } from "./restore-root.js";
+import { RESTORE_ROOT } from "./restore-root.js";
 import { SecondCluster } from "./second-cluster.js";
+import type { Beginning } from "./shadow.js";
 
 const BOUND_MS = 60_000;
 const AGAIN_MS = 400;
 /** Faults that a restore may end in although its backup is whole: something was in the way. */
 const IN_THE_WAY = new Set(["IoError", "Cancelled", "TargetConflict"]);
 
-/** A restore that came to a cluster. */
-export interface RestoredCluster {
-  readonly cluster: SecondCluster;
-  readonly known: KnownCluster;
-  readonly restored: Restored;
-  readonly leaf: Published;
-  /** 0 = the end. */
+/** A state that a restore made, or an act that made a new cluster. */
+export interface MadeState {
+  readonly name: string;
+  readonly rows: Beginning;
+  /** What it comes from. */
+  readonly from: KnownCluster;
+  /** The backup, and the time in it (0 = the end); null: it was forced, and ends there. */
+  readonly leaf: Published | null;
   readonly targetTimeMs: number;
+  readonly ends: ForcedEnds;
+  /** The cluster that began with it; null: it was looked at only. */
+  readonly known: KnownCluster | null;
+  readonly beganMs: number;
 }
 
 export class Restorer {
   readonly clusters: SecondCluster[] = [];
   /** The same, as backups know them. */
   readonly known: KnownCluster[] = [];
-  readonly made: RestoredCluster[] = [];
+  readonly made: MadeState[] = [];
+  /** The cluster that was forced out of what was left of the first one. */
+  forced: SecondCluster | null = null;
+  private isForcing = false;
   private readonly prng: Prng;
   private isSettled = false;
   private asked = 0;
@@ -50,6 +62,8 @@ export class Restorer {
   start(): void {
     const { world, plan } = this.run.parts;
     world.schedule(plan.ticks * (0.25 + this.prng.below(20) / 100), () => this.act());
+    if (!this.run.parts.backups.isForced) return;
+    world.schedule(plan.ticks * (0.6 + this.prng.below(20) / 100), () => this.force());
   }
 
   settle(): void {
@@ -59,6 +73,7 @@ export class Restorer {
 
   unsettled(): string | null {
     if (this.open !== null) return "a restore is under way";
+    if (this.isForcing && this.forced === null) return "a cluster is being forced";
     for (const cluster of this.clusters) {
       const reason = cluster.unsettled();
       if (reason !== null) return reason;
@@ -159,7 +174,7 @@ export class Restorer {
 
   private begin(leaf: Published, target: string, targetTimeMs: number): void {
     const { parts, root, catalogued } = this.run;
-    const { world, plan, network, checks, backups } = parts;
+    const { world, checks } = parts;
     const request = { leafId: leaf.id, targetDir: target, targetTimeMs, sequenceSkip: 0n };
     const restored = root.found(target, request);
     if (restored === null) return checks.targets.ended(target, true, false);
@@ -170,16 +185,30 @@ export class Restorer {
     if (this.made.length > 0) checks.went.count("second restores");
     this.last = leaf;
     const number = this.clusters.length + 1;
-    const { clusterId } = restored.mark;
+    const { mark, rows } = restored;
+    const name = `restored cluster ${number}`;
+    const { known } = this.found(rows, mark.clusterId, this.placeFor(number), name);
+    this.made.push({
+      ...{ name, leaf, targetTimeMs, known, rows: rowsOf(rows), from: leaf.cluster },
+      ...{ ends: new Map(), beganMs: world.nowMs },
+    });
+  }
+
+  /** Starts a cluster on rows that a restore left. */
+  private found(
+    stored: SimRows,
+    clusterId: string,
+    firstNode: number,
+    name: string,
+  ): { readonly cluster: SecondCluster; readonly known: KnownCluster } {
+    const { parts } = this.run;
+    const { world, plan, network, checks, backups } = parts;
+    const number = this.clusters.length + 1;
     checks.strangers.began(clusterId, [
       parts.servers[0]?.home.clusterId ?? "",
       ...this.known.map((known) => known.clusterId),
     ]);
-    const copy = restored.rows.copy();
-    const rows = new Map<ByteKey, Uint8Array>();
-    for (const key of copy.keys()) rows.set(key, restored.rows.value(key) ?? new Uint8Array(0));
-    const firstNode = this.placeFor(number);
-    const name = `restored cluster ${number}`;
+    const [copy, rows] = [stored.copy(), rowsOf(stored)];
     const cluster = new SecondCluster(world, plan, network, {
       ...{ number, name, clusterId, firstNode, rows, copy, grows: backups.grows },
       violate: parts.violate,
@@ -193,8 +222,65 @@ export class Restorer {
     );
     this.clusters.push(cluster);
     this.known.push(known);
-    this.made.push({ cluster, known, restored, leaf, targetTimeMs });
     cluster.start();
+    if (this.isSettled) cluster.settle();
+    return { cluster, known };
+  }
+
+  /** A restore that no cluster is started on: it is compared all the same. */
+  lookedAt(leafId: string, target: string): void {
+    const { root, catalogued, parts } = this.run;
+    const leaf = catalogued.published.get(leafId);
+    const request = { leafId, targetDir: target, targetTimeMs: 0, sequenceSkip: 0n };
+    const restored = root.found(target, request);
+    if (restored === null) return parts.checks.targets.ended(target, true, false);
+    if (leaf === undefined) return;
+    parts.checks.went.count("restores");
+    this.made.push({
+      ...{ name: "the last restore", leaf, targetTimeMs: 0, known: null, from: leaf.cluster },
+      ...{ rows: rowsOf(restored.rows), ends: new Map(), beganMs: parts.world.nowMs },
+    });
+  }
+
+  /** All machines of the first cluster are gone but one, of which a new cluster is made. */
+  private force(): void {
+    const { parts, first } = this.run;
+    const { world, servers, violate, checks } = parts;
+    const isWhole = ({ isLost, isDamaged, isRetired, rows }: Server): boolean => {
+      return !isLost && !isDamaged && !isRetired && rows.get(IDENTITY_KEY) !== undefined;
+    };
+    const left = servers.filter(isWhole);
+    const survivor = left[this.prng.below(Math.max(1, left.length))];
+    if (this.isSettled || survivor === undefined) return;
+    this.isForcing = true;
+    for (const server of servers) {
+      server.isRetired = true;
+      server.end(this.prng.chance(1, 2) ? "kill" : "power-loss", "its cluster is given up");
+    }
+    survivor.disk.hungUntilMs = 0;
+    survivor.rows.hungUntilMs = 0;
+    survivor.rows.isFull = false;
+    survivor.disk.isFull = false;
+    survivor.disk.failNext = false;
+    const clusterId = this.prng.nextUint32().toString(16).padStart(32, "0");
+    const done = (ends: ForcedEnds): void => {
+      checks.went.count("forced clusters");
+      const name = "forced cluster";
+      const { rows, nodeId } = survivor;
+      const { cluster, known } = this.found(rows, clusterId, nodeId, name);
+      this.forced = cluster;
+      this.made.push({
+        ...{ name, leaf: null, targetTimeMs: 0, known, rows: rowsOf(rows), from: first, ends },
+        beganMs: world.nowMs,
+      });
+    };
+    const failed = (why: string): void => {
+      // A node that never was of the cluster has none.
+      checks.went.count(`forced in vain`);
+      if (!/holds no cluster|can be forced from level/.test(why)) violate(`forcing: ${why}`);
+      this.isForcing = false;
+    };
+    new Forcing(survivor, clusterId, this.prng, done, failed).begin();
   }
 
   /** An id of its own, or the place of a machine of the first cluster that is gone for good. */
@@ -213,4 +299,11 @@ export class Restorer {
   lifeEnded(server: Server): void {
     if (this.open?.server === server) this.run.parts.checks.went.count("restores cut short");
   }
+}
+
+/** What is stored, without its checksums. */
+function rowsOf(stored: SimRows): Beginning {
+  const rows = new Map<ByteKey, Uint8Array>();
+  for (const key of stored.copy().keys()) rows.set(key, stored.value(key) ?? new Uint8Array(0));
+  return rows;
 }

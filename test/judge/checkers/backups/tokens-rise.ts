@@ -22,12 +22,13 @@ export class TokensRise {
 
   /**
    * The next cluster, in the order in which they were restored. `kept`: a held lock whose token a
-   * restore brought over, which is no new grant.
+   * restore brought over, which is no new grant. `isBefore`: whether it must be above that cluster.
    */
   cluster(
     name: string,
     grants: readonly GrantSeen[],
     kept: (grant: GrantSeen) => boolean = () => false,
+    isBefore: (name: string) => boolean = () => true,
   ): void {
     const { findings, before } = this;
     const own: Cluster = { name, highest: new Map() };
@@ -39,6 +40,7 @@ export class TokensRise {
       }
       if (before.length > 0) findings.count("grants");
       for (const { name: other, highest } of before) {
+        if (!isBefore(other)) continue;
         const most = highest.get(key);
         if (most === undefined) continue;
         findings.count("compared");
