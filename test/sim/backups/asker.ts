@@ -11,7 +11,7 @@ import type { Prng } from "../../../src/base/prng.js";
 import { call } from "../../doubles/operations/administration.js";
 import type { Server } from "../world/server.js";
 import type { World } from "../world/world.js";
-import { BACKUP_ASKS, type BackupAskKind, type BackupPlan } from "./backup-plan.js";
+import { BACKUP_ASKS, type BackupAskKind, type BackupPlan } from "../plan/backup-plan.js";
 
 /** Longest wait for an answer (ms). */
 const BOUND_MS = 60_000;

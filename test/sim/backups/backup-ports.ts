@@ -11,7 +11,7 @@ import type { Node } from "../../../src/host/node.js";
 import type { BackupRestoring, BackupWorld } from "../../../src/operations/api/backup-world.js";
 import type { SignaturePort } from "../../../src/ports.js";
 import type { Life } from "../world/process.js";
-import type { BackupPlan } from "./backup-plan.js";
+import type { BackupPlan } from "../plan/backup-plan.js";
 import { DirectoryPort, type SharedDirectory } from "./shared-directory.js";
 
 /** As every node of every cluster of a catalogue is configured. */

@@ -5,6 +5,7 @@
  * Invariants: 1. Looking changes nothing. 2. Backups are taken, collected and restored by what ships,
  * through the operations of the nodes. 3. In peace everything that was begun ends.
  */
+import { HOLD_LAPSES_MS } from "../../../src/base/limits.js";
 import type {
   BackupRequest,
   BackupTaken,
@@ -22,11 +23,11 @@ import type { Plan } from "../plan/plan.js";
 import type { GroupSample } from "../world/observe.js";
 import type { LogMirror } from "../world/logmirror.js";
 import type { Life } from "../world/process.js";
-import { type Server, homeOf } from "../world/server.js";
+import { type Running, type Server, homeOf } from "../world/server.js";
 import type { World } from "../world/world.js";
 import { Asker } from "./asker.js";
 import type { BackupChecks } from "./backup-checks.js";
-import type { BackupPlan } from "./backup-plan.js";
+import type { BackupPlan } from "../plan/backup-plan.js";
 import { backupPortsOf } from "./backup-ports.js";
 import { ChainReader } from "./chain-reader.js";
 import { ChainWriter } from "./chain-writer.js";
@@ -39,6 +40,10 @@ import { RestoreRoot } from "./restore-root.js";
 import { Restorer } from "./restorer.js";
 import { SharedDirectory } from "./shared-directory.js";
 import { Truth } from "./truth.js";
+
+function holdsOf(running: Running | null): number {
+  return running?.node.facts().backupLog.holds ?? 0;
+}
 
 /** A backup that a node is taking. */
 interface Taking {
@@ -306,15 +311,18 @@ export class BackupRun {
 
   /** Everything came to rest. */
   rest(): void {
-    const { checks } = this.parts;
-    const nowMs = this.parts.world.nowMs;
+    const { checks, world } = this.parts;
+    const isHeld = (): boolean => this.allServers().some(({ running }) => holdsOf(running) > 0);
+    // What a keeper that died had held ends by itself.
+    if (isHeld()) world.run(world.nowMs + HOLD_LAPSES_MS * 1.1);
+    const { nowMs } = world;
     for (const { nodeId, running, isLost, isRetired } of this.allServers()) {
       if (running === null || isLost || isRetired) continue;
       const { node } = running;
       const pauses = node
         .groups()
         .filter((group) => group["replica"].pauses.cut.isOn(node.nowMs()));
-      const { holds } = node.facts().backupLog;
+      const holds = holdsOf(running);
       checks.holds.node({ node: nodeId, holds, pauses: pauses.length, isWorking: false });
     }
     checks.holds.common(this.leases(nowMs), []);

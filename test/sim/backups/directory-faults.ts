@@ -4,7 +4,7 @@
  */
 import type { Prng } from "../../../src/base/prng.js";
 import type { World } from "../world/world.js";
-import type { BackupPlan, DirectoryFault } from "./backup-plan.js";
+import type { BackupPlan, DirectoryFault } from "../plan/backup-plan.js";
 import type { Catalogued } from "./published.js";
 import type { SharedDirectory } from "./shared-directory.js";
 

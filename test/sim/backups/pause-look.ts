@@ -32,7 +32,7 @@ export class PauseLook {
   private look(): void {
     const { world, since } = this;
     for (const { running, nodeId, lifeNumber } of this.servers()) {
-      if (running === null || running.life.isPaused) continue;
+      if (running === null) continue;
       const { node } = running;
       for (const group of node.groups()) {
         const key = `${nodeId}/${lifeNumber}/${group.partition}`;

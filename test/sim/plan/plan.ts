@@ -17,7 +17,7 @@ import {
   weights,
   workSettings,
 } from "./workplan.js";
-import { type BackupPlan, backupPlan } from "../backups/backup-plan.js";
+import { type BackupPlan, backupPlan } from "./backup-plan.js";
 import { type DisasterPlan, disasterPlan } from "../faults/disaster.js";
 import type { FaultKind } from "../faults/kinds.js";
 import { type MemberPlan, memberPlan } from "../members/memberplan.js";
