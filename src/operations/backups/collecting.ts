@@ -3,7 +3,8 @@
  *
  * Invariants: 1. The leader of meta makes a pass every so often, and whoever took a backup makes
  * one after it; both in their turn among backups and restores, and given up when that does not
- * come. 2. A pass that fails is logged, and the next one tries again.
+ * come. 2. A pass that fails is logged, and the next one tries again. 3. Nobody who asks for
+ * something waits for a pass that waits for another node: only one that was asked for does that.
  */
 import type { AnswerNamed } from "../../api/calls.js";
 import { type Collected, type CollectionResult, collect } from "../../backup/collection.js";
@@ -76,7 +77,7 @@ export class Collecting {
     if (archive === null) return;
     const order = {
       ...{ rules, isDry, node: settings.peerEndpoint, tag: this.runs.tag() },
-      waitMs: BACKUP_TURN_WAIT_MS,
+      waitMs: wasAsked ? BACKUP_TURN_WAIT_MS : 0,
       wallMs: () => ports.clock.wallMs(),
       isCancelled: () => course.isCancelled(),
     };

@@ -31,11 +31,13 @@ export class PauseLook {
 
   private look(): void {
     const { world, since } = this;
+    const living = new Set<string>();
     for (const { running, nodeId, lifeNumber } of this.servers()) {
       if (running === null) continue;
       const { node } = running;
       for (const group of node.groups()) {
         const key = `${nodeId}/${lifeNumber}/${group.partition}`;
+        living.add(key);
         const begun = since.get(key);
         const isOn = group.isLeader() && group["replica"].pauses.cut.isOn(node.nowMs());
         if (isOn && begun === undefined) since.set(key, world.nowMs);
@@ -44,7 +46,9 @@ export class PauseLook {
         this.checker.paused(nodeId, group.partition, world.nowMs - begun);
       }
     }
-    if (world.nowMs >= this.untilMs) return;
+    // What paused in a life that ended, ended with it.
+    for (const key of since.keys()) if (!living.has(key)) since.delete(key);
+    if (world.nowMs >= this.untilMs && since.size === 0) return;
     world.schedule(LOOK_EVERY_MS, () => this.look());
   }
 }

@@ -3,6 +3,7 @@
  * cancellation, answers and outcomes.
  */
 import t from "tap";
+import { encodeText } from "../../../src/base/bytes.js";
 import type { CallName, RequestNamed } from "../../../src/api/calls.js";
 import { BACKUP_OUTCOMES } from "../../../src/api/backups.js";
 import type { TakenBackup, TakingFault } from "../../../src/host/backups/backup-taking.js";
@@ -281,6 +282,30 @@ t.test("7.6 what runs ends with its caller, its time, or the node", (t) => {
   t.equal(bench.takes.length, 1);
   t.end();
 });
+
+t.test(
+  "7.4 a pass that a node makes by itself waits for no other one, and whoever asks has its turn",
+  (t) => {
+    const bench = new BackupBench();
+    bench.fill((cluster) => void cluster.take(1));
+    // The one of a node that died: it counts for a minute.
+    bench.disk.put(".lease_gc", encodeText('{"Backups":[]}'));
+    bench.begin("backups.full", {});
+    bench.takes[0]?.done(taken());
+    bench.pass(100);
+    bench.begin("backups.full", {});
+    bench.pass(100);
+    t.equal(bench.takes.length, 2, "the turn is free");
+    bench.takes[1]?.done(taken());
+    const asked = bench.begin("backups.collectGarbage", { dryRun: false });
+    bench.pass(29_000);
+    t.same(asked, [], "whoever asks for a pass waits");
+    bench.pass(5000);
+    t.same(asked, [{ refused: "overloaded" }]);
+    bench.bench.operations.endBackups();
+    t.end();
+  },
+);
 
 t.test("7.4 passes: on request, after a backup, and every so often where meta is led", (t) => {
   const retention = { maxChains: 1, maxAgeMs: 0, maxBytes: 0 };
