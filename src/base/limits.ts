@@ -215,6 +215,8 @@ export const ENTRY_PAYLOAD_MAX_BYTES = 4 * MIB;
 /** Largest value that may be configured (bytes). */
 export const VALUE_CONFIGURABLE_MAX_BYTES = 3 * MIB;
 export const SEGMENT_BYTES = 64 * MIB;
+/** Lines of the log about slow requests; what is more is counted only. */
+export const SLOW_LINES_PER_SECOND = 20;
 /**
  * What is kept free on a volume of log or state: two segments, or this much of it, but no more than
  * so many bytes. Below it no writes are taken until twice that is free.

@@ -11,6 +11,7 @@ import type { BlockKernels } from "../host/sequences/blocks.js";
 import type { NodeAccess } from "./api/host-view.js";
 import type * as Admin from "./api/administration.js";
 import { Admission } from "./admission/admission.js";
+import { CallerLimits } from "./admission/caller-limits.js";
 import { CallTally } from "./admission/call-tally.js";
 import type { DataAnswer, Refusal } from "./api/answers.js";
 import type { Backups } from "./backups/backups.js";
@@ -58,6 +59,7 @@ export class Operations implements OperationsPort {
   private readonly backups: Backups;
   private readonly admission: Admission;
   private readonly slow: SlowRequests;
+  private readonly limits: CallerLimits;
   private readonly dispatch: Dispatch;
   private readonly executions: Executions;
   private readonly inboxes = new Map<number, Inbox>();
@@ -91,7 +93,8 @@ export class Operations implements OperationsPort {
     this.replicas = replicas;
     this.keyRanges = keyRanges;
     this.admission = new Admission(node, settings.inflightMax);
-    this.slow = new SlowRequests(ports.logger);
+    this.slow = new SlowRequests(ports.logger, settings.slowRequestMs);
+    this.limits = new CallerLimits(settings.callerRateLimit);
     this.starts = new TurnClock(ports.clock, ports.timer);
     this.answers = new TurnClock(ports.clock, ports.timer);
     this.dispatch = new Dispatch(this.serving);
@@ -121,6 +124,19 @@ export class Operations implements OperationsPort {
   /** Data requests that took long, for `svc_slow_requests_total`. */
   get slowRequests(): number {
     return this.slow.count;
+  }
+
+  /** Requests that were more than their callers may make, for `svc_rate_limited_total`. */
+  get rateLimited(): number {
+    return this.limits.refused;
+  }
+
+  changeSlowThreshold(thresholdMs: number): void {
+    this.slow.change(thresholdMs);
+  }
+
+  changeCallerRateLimit(perSecond: number): void {
+    this.limits.change(perSecond);
   }
 
   /** Data requests in progress, for `svc_inflight_requests`. */
@@ -187,8 +203,9 @@ export class Operations implements OperationsPort {
     const refusal = this.admission.enter();
     if (!isAcceptable(request, this.settings)) {
       this.ports.timer.soon(() => finish(unexecuted(request, "invalidInput", null)));
-    } else if (refusal !== null) {
-      this.ports.timer.soon(() => finish(unexecuted(request, "mustRetry", refusal)));
+    } else if (refusal !== null || !this.limits.admits(given, startMs)) {
+      const why = refusal ?? "overloaded";
+      this.ports.timer.soon(() => finish(unexecuted(request, "mustRetry", why)));
     } else {
       this.dispatch.execute(request, context, finish);
     }

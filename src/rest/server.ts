@@ -214,6 +214,10 @@ class Server implements RestServer {
       return false;
     }
     const { verdict, caller } = checkAccess(exchange.raw, route.access, authenticator);
+    exchange.caller =
+      caller === null
+        ? { name: addressOf(exchange.raw), rate: null }
+        : { name: caller.name, rate: caller.rate ?? null };
     if (verdict === "permitted" && route.access !== "admin") return true;
     this.audit(exchange, route, caller, verdict === "permitted" ? "administered" : "denied");
     if (verdict === "permitted") return true;

@@ -29,6 +29,8 @@ import { connectionCount, descriptorLimit } from "./listeners/descriptors.js";
 import { hostSettings, operationsSettings } from "./flags/floor-settings.js";
 import { HealthListener } from "./listeners/health-listener.js";
 import { openListeners, type ListenAddresses } from "./listeners/listeners.js";
+import { LiveSettings, type LiveTargets } from "./live-settings.js";
+import type { LeveledLogger } from "./logs.js";
 import { NodeCensus } from "./metrics/census.js";
 import { LogLines } from "./metrics/log-lines.js";
 import { Metrics } from "./metrics/metrics.js";
@@ -196,6 +198,7 @@ function attachMetrics(metrics: Metrics, measured: Measured): void {
       volumes: disk.space?.volumes() ?? new Map(),
     }),
     slowRequests: () => operations.slowRequests,
+    rateLimited: () => operations.rateLimited,
     receivedPeerBytes: () => peers.network?.receivedBytes ?? 0,
     logLines: lines,
     descriptorsMax: descriptorLimit(),
@@ -331,10 +334,18 @@ function tellStarted(
   audit.happened("started", { version: VERSION, configuration: configDigest(config) });
 }
 
+function liveTargets(logger: Partial<LeveledLogger>, operations: Operations): LiveTargets {
+  return {
+    logLevel: (level) => logger.changeLevel?.(level),
+    slowRequestMs: (thresholdMs) => operations.changeSlowThreshold(thresholdMs),
+    callerRateLimit: (perSecond) => operations.changeCallerRateLimit(perSecond),
+  };
+}
+
 /** Starts a node. The failure's message says which flag or file to look at. */
 export async function startServer(
   config: ServerConfig,
-  logger: LoggerPort,
+  logger: LoggerPort & Partial<LeveledLogger>,
   lines = new LogLines(),
 ): Promise<Result<RunningServer, RefusalKind>> {
   const audited = AuditLog.open(config.auditLog, config.nodeName, logger, systemClock.monotonicMs);
@@ -398,7 +409,8 @@ export async function startServer(
   health?.serves(serving);
   tellStarted(config, stack.value, logger, audit);
   const below = { node, disk, peers, operations: serving, audit };
-  const parts = { ...below, listeners: listeners.value, tokens: tokens, health };
+  const live = new LiveSettings(config.liveFiles, liveTargets(logger, serving), reloaded);
+  const parts = { ...below, listeners: listeners.value, tokens: tokens, health, live };
   return ok(new Assembled(config, parts, metrics, logger, fatal));
 }
 

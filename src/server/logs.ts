@@ -71,6 +71,11 @@ class TextStream extends BoundedStream {
   }
 }
 
+/** A logger whose level may change. */
+export interface LeveledLogger extends LoggerPort {
+  changeLevel(level: LogLevel): void;
+}
+
 /**
  * A logger that writes to `target`, which is stderr. `name`, the node's, is on every line. No field
  * of a line has a name that the line has already (see LogFields).
@@ -81,7 +86,7 @@ export function makeLogger(
   name: string,
   lines: LogLines,
   target: Writable = process.stderr,
-): LoggerPort {
+): LeveledLogger {
   const stream =
     format === "json" ? new BoundedStream(target, lines) : new TextStream(target, lines, name);
   const logger: Logger = pino(
@@ -94,7 +99,12 @@ export function makeLogger(
     stream,
   );
   return {
-    wantsDebug: level === "debug",
+    get wantsDebug(): boolean {
+      return logger.level === "debug";
+    },
+    changeLevel(wanted: LogLevel): void {
+      logger.level = wanted;
+    },
     log(lineLevel: LogLevel, event: string, fields?: LogFields): void {
       if (logger.isLevelEnabled(lineLevel)) lines.made[lineLevel] += 1;
       if (fields === undefined) logger[lineLevel](event);

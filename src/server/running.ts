@@ -16,6 +16,7 @@ import type { ServerConfig } from "./flags/config.js";
 import type { AuditLog } from "./security/audit.js";
 import type { HealthListener } from "./listeners/health-listener.js";
 import type { ListenAddresses, Listeners } from "./listeners/listeners.js";
+import type { LiveSettings } from "./live-settings.js";
 import type { Metrics } from "./metrics/metrics.js";
 import type { Peers } from "./listeners/peers.js";
 import type { TokenFile } from "./security/tokens.js";
@@ -57,6 +58,7 @@ export interface Parts extends Stack {
   readonly tokens: TokenFile | null;
   readonly health: HealthListener | null;
   readonly audit: AuditLog;
+  readonly live: LiveSettings;
 }
 
 export class Assembled implements RunningServer {
@@ -86,6 +88,7 @@ export class Assembled implements RunningServer {
     this.parts.tokens?.reload();
     this.parts.listeners.reload();
     this.parts.peers.reload();
+    this.parts.live.reload();
   }
 
   stop(done: () => void): void {
@@ -142,6 +145,7 @@ export class Assembled implements RunningServer {
       if (open > 0) return;
       hardStop.cancel();
       this.parts.tokens?.close();
+      this.parts.live.close();
       this.parts.health?.close();
       this.parts.audit.happened("stopped", {});
       this.parts.audit.close();

@@ -239,7 +239,8 @@ export class BatchStream implements Flushable, CallHandler {
     const { requestTimeoutMs } = this.runtime.options;
     const deadlineMs = Math.min(this.call.deadlineMs, nowMs + requestTimeoutMs);
     const hops = this.kind.forwarded ? Math.max(1, itemHops, this.streamHops) : this.streamHops;
-    return new ItemContext(deadlineMs, hops, this.streamRequestId, this.items);
+    const { limited } = this.call.caller;
+    return new ItemContext(deadlineMs, hops, this.streamRequestId, this.items, limited);
   }
 
   private execute(

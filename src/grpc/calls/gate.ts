@@ -53,11 +53,12 @@ export class Gate implements CallDesk {
   gate(route: Route, head: RequestHead, socket: unknown, address: string): CallerOf | Failure {
     const { authenticator, audit } = this.options;
     if (authenticator === null || route.role === null) {
-      return { role: "admin", name: "anonymous", address };
+      return { role: "admin", name: "anonymous", address, limited: { name: address, rate: null } };
     }
     const known = authenticator.authenticate(head.authorization?.value, socket);
     if (known !== null && allows(known.role, route.role)) {
-      return { role: known.role, name: known.name, address };
+      const { role, name, rate = null } = known;
+      return { role, name, address, limited: { name, rate } };
     }
     audit?.denied({
       operation: route.path,

@@ -101,6 +101,7 @@ export class GrpcRuntime {
       deadlineMs: this.deadlineMs(call.deadlineMs, boundMs),
       forwardHops: call.head.forwardHops,
       requestId,
+      caller: call.caller.limited,
     };
   }
 

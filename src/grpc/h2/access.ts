@@ -13,6 +13,8 @@ export type Role = "reader" | "writer" | "admin";
 export interface Caller {
   readonly role: Role;
   readonly name: string;
+  /** Requests per second of its own, 0 = no limit. */
+  readonly rate?: number;
 }
 
 /** Judges the credentials of a caller. */

@@ -5,6 +5,14 @@
  * below makes it later.
  */
 
+/** Who asks, for limits and the log. */
+export interface CallerName {
+  /** Of the token or certificate; where nobody has to show any, the address. */
+  readonly name: string;
+  /** Requests per second of its own, 0 = no limit; null = as all. */
+  readonly rate: number | null;
+}
+
 export interface RequestContext {
   /**
    * When the answer must have been given, on the monotonic clock (ms); never later than the
@@ -15,6 +23,8 @@ export interface RequestContext {
   readonly forwardHops: number;
   /** Named in log lines, on every node that the request comes to. */
   readonly requestId: string;
+  /** Absent where another node asks. */
+  readonly caller?: CallerName;
   /**
    * Has `callback` called when the caller has gone away, if it goes before its answer. Absent where
    * nobody can tell.
@@ -32,6 +42,7 @@ export class ItemContext implements RequestContext {
     readonly forwardHops: number,
     private readonly streamId: string,
     private readonly number: number,
+    readonly caller: CallerName,
   ) {}
 
   get requestId(): string {

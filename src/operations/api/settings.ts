@@ -22,6 +22,10 @@ export interface OperationsSettings {
   readonly requestTimeoutMs: number;
   /** Longest time that a request waits for its partition to have a leader again (ms). */
   readonly leaderWaitMs: number;
+  /** Requests per second and caller, 0 = none; may be changed while the node runs. */
+  readonly callerRateLimit: number;
+  /** From here on a request is slow (ms), 0 = none is; may be changed while the node runs. */
+  readonly slowRequestMs: number;
   /** Data requests in progress, then overload. */
   readonly inflightMax: number;
   readonly lockMaxLeaseMs: number;

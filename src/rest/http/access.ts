@@ -16,6 +16,8 @@ export type Role = "reader" | "writer" | "admin";
 export interface Caller {
   readonly role: Role;
   readonly name: string;
+  /** Requests per second of its own, 0 = no limit. */
+  readonly rate?: number;
 }
 
 /** What a front end passes on of a TLS client certificate that was verified. */

@@ -9,7 +9,7 @@
  */
 import type { IncomingMessage } from "node:http";
 import { assert } from "../../base/assert.js";
-import type { Refusal, RequestContext } from "../../operations/api/requests.js";
+import type { CallerName, Refusal, RequestContext } from "../../operations/api/requests.js";
 import { type BrowserRules, sharingHeaders } from "./browsers.js";
 import type { UnsentAnswers } from "./unsent.js";
 import { type Clash, type ProblemCode, problemText } from "./problems.js";
@@ -50,6 +50,7 @@ export interface ServerState {
 
 export type ExtraHeaders = Readonly<Record<string, string>>;
 
+const NOBODY: CallerName = { name: "", rate: null };
 const JSON_TYPE = "application/json";
 const PROBLEM_TYPE = "application/problem+json";
 export const TEXT_TYPE = "text/plain; charset=utf-8";
@@ -73,6 +74,8 @@ export class Exchange {
   pathId = "";
   /** Told the status of the answer; 499 when the client went away. */
   whenEnded: ((status: number) => void) | null = null;
+  /** Who sent it, once that is known. */
+  caller: CallerName = NOBODY;
   /** When the request had arrived whole; until then, when it was routed. */
   private startedMs: number;
   private readonly sink: ResponseSink;
@@ -136,6 +139,7 @@ export class Exchange {
       forwardHops:
         typeof forwarded === "string" && HOPS.test(forwarded) ? Number.parseInt(forwarded, 10) : 0,
       requestId: this.requestId,
+      caller: this.caller,
     };
   }
 

@@ -23,6 +23,10 @@ class Reader {
     this.raw = raw;
   }
 
+  get liveFiles(): RawFlags["liveFiles"] {
+    return this.raw.liveFiles;
+  }
+
   isGiven(name: string): boolean {
     return this.raw.given.has(name);
   }
@@ -162,6 +166,18 @@ function rangeConfig(read: Reader): Pick<ServerConfig, RangeFields> {
   };
 }
 
+/** What may change while the node runs. */
+function liveConfig(
+  read: Reader,
+): Pick<ServerConfig, "logLevel" | "callerRateLimit" | "slowRequestMs" | "liveFiles"> {
+  return {
+    logLevel: read.text("--log-level") as ServerConfig["logLevel"],
+    callerRateLimit: read.number("--caller-rate-limit"),
+    slowRequestMs: read.number("--slow-request-threshold"),
+    liveFiles: read.liveFiles,
+  };
+}
+
 type BackupFields =
   | "backupDir"
   | "restoreRoot"
@@ -231,6 +247,7 @@ function buildConfig(
     maxResponseBytes: read.number("--max-response-bytes"),
     maxInflightRequests: read.number("--max-inflight-requests"),
     maxInflightPerStream: read.number("--max-inflight-per-stream"),
+    ...liveConfig(read),
     tlsCertFile: read.file("--tls-cert"),
     tlsKeyFile: read.file("--tls-key"),
     tlsClientCaFile: read.file("--tls-client-ca"),
@@ -272,7 +289,6 @@ function buildConfig(
     autoFinalizeMs: read.numberOrOff("--upgrade-auto-finalize"),
     ...rangeConfig(read),
     ...backupConfig(read),
-    logLevel: read.text("--log-level") as ServerConfig["logLevel"],
     auditLog: auditLogOf(read.text("--audit-log")),
     logFormat: read.text("--log-format") as ServerConfig["logFormat"],
     kernels: read.text("--kernels") as ServerConfig["kernels"],

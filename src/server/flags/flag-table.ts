@@ -56,6 +56,9 @@ Requests and shutdown
     data requests in progress per node, then overload
   --max-inflight-per-stream integer 1024
     items in flight per batch stream
+  --caller-rate-limit integer 0
+    data requests per second and caller, then overload; 0 = no limit; @<file>: what the file says,
+    reloaded
 Security
   --tls-cert text -
     PEM certificate chain of the HTTPS listener
@@ -211,9 +214,12 @@ Backups
     0 = no periodic pass
 Logging
   --log-level choice(debug,info,warn,error) info
-    debug, info, warn, error
+    debug, info, warn, error; @<file>: what the file says, reloaded
   --log-format choice(text,json) text
     text or json, on stderr
+  --slow-request-threshold duration 1s
+    a data request that takes longer leaves a log line, 0 = off; @<file>: what the file says,
+    reloaded
   --audit-log text off
     off (in the ordinary log), stderr, or a file to append to, reopened on SIGHUP
 Diagnosis

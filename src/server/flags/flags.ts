@@ -8,6 +8,7 @@
 import { assert } from "../../base/assert.js";
 import { failure, ok, type Result } from "../../base/result.js";
 import { FLAGS, type Flag } from "./flag-table.js";
+import { type LiveFlag, liveFileOf, liveText } from "./live-flags.js";
 import {
   readBoolean,
   readDurationMs,
@@ -26,6 +27,8 @@ export interface RawFlags {
   readonly values: ReadonlyMap<string, FlagValue>;
   /** Flags that were given explicitly, by whichever way. */
   readonly given: ReadonlySet<string>;
+  /** Files that stand for values, by flag. */
+  readonly liveFiles: Readonly<Partial<Record<LiveFlag, string>>>;
   /** What was ignored, and why. */
   readonly warnings: readonly string[];
 }
@@ -66,7 +69,7 @@ function nearestFlag(name: string): string | null {
   return best;
 }
 
-function readValue(flag: Flag, text: string): ValueResult<FlagValue> {
+export function readValue(flag: Flag, text: string): ValueResult<FlagValue> {
   switch (flag.kind) {
     case "text":
       return ok(text);
@@ -150,6 +153,7 @@ export function readFlags(
   const values = new Map<string, FlagValue>();
   const given = new Set<string>();
   const warnings: string[] = [];
+  const liveFiles: Partial<Record<LiveFlag, string>> = {};
   for (const flag of FLAGS) {
     const fromLine = collected.value.get(flag.name);
     let fromEnvironment = environment[flag.variable] || undefined;
@@ -164,12 +168,14 @@ export function readFlags(
       values.set(flag.name, null);
       continue;
     }
-    const value = readValue(flag, text);
-    if (!value.ok) {
-      const source = fromLine === undefined ? flag.variable : flag.name;
-      return failure("usage", `${source}: "${text}" is not ${value.message}`);
-    }
+    const source = fromLine === undefined ? flag.variable : flag.name;
+    const path = liveFileOf(flag.name, text);
+    const said = path === null ? ok(text) : liveText(path);
+    if (!said.ok) return failure("usage", `${source}: ${said.message}`);
+    if (path !== null) liveFiles[flag.name as LiveFlag] = path;
+    const value = readValue(flag, said.value);
+    if (!value.ok) return failure("usage", `${source}: "${said.value}" is not ${value.message}`);
     values.set(flag.name, value.value);
   }
-  return ok({ values, given, warnings });
+  return ok({ values, given, liveFiles, warnings });
 }

@@ -71,6 +71,8 @@ export function operationsSettings(
     requestTimeoutMs: config.requestTimeoutMs,
     leaderWaitMs: config.endElectionTimeoutMs,
     inflightMax: config.maxInflightRequests,
+    callerRateLimit: config.callerRateLimit,
+    slowRequestMs: config.slowRequestMs,
     lockMaxLeaseMs: config.lockMaxLeaseMs,
     sequencerBlockSize: config.sequencerBlockSize,
     sequencerBlockLeaseMs: config.sequencerBlockLeaseMs,

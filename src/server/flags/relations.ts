@@ -18,6 +18,7 @@ import { isEndpoint, membershipMistake, parseMembers, parseSeeds } from "./clust
 import { checkBackups } from "./backup-relations.js";
 import { checkPlacement } from "./placement-relations.js";
 import { type Check, firstOf, outside } from "./relation.js";
+import { liveMistake } from "./live-flags.js";
 import type { RawFlags } from "./flags.js";
 import { type ServerConfig, needsCredentials } from "./server-config.js";
 
@@ -223,6 +224,10 @@ const checkNames: Check = (config) => {
   return null;
 };
 
+const checkLive: Check = ({ callerRateLimit, slowRequestMs }) =>
+  liveMistake("--caller-rate-limit", callerRateLimit) ??
+  liveMistake("--slow-request-threshold", slowRequestMs);
+
 const CHECKS: readonly Check[] = [
   checkListeners,
   checkBrowsers,
@@ -236,6 +241,7 @@ const CHECKS: readonly Check[] = [
   checkBackups,
   checkRanges,
   checkNames,
+  checkLive,
 ];
 
 /** The first violated relation as a sentence for the operator, or null. */

@@ -4,6 +4,7 @@
  * Types, and what follows from them. Invariants: 1. Durations are in milliseconds, sizes in bytes.
  * 2. It is frozen when it is made and never read from flags again.
  */
+import type { LiveFlag } from "./live-flags.js";
 import type { PeerAddress } from "../../ports.js";
 
 export interface ServerConfig {
@@ -62,6 +63,12 @@ export interface ServerConfig {
   readonly maxResponseBytes: number;
   readonly maxInflightRequests: number;
   readonly maxInflightPerStream: number;
+  /** Data requests per second and caller, 0 = no limit. */
+  readonly callerRateLimit: number;
+  /** A data request that takes longer leaves a log line, 0 = none does. */
+  readonly slowRequestMs: number;
+  /** Files whose content are values, by flag. */
+  readonly liveFiles: Readonly<Partial<Record<LiveFlag, string>>>;
   readonly tlsCertFile: string | null;
   readonly tlsKeyFile: string | null;
   readonly tlsClientCaFile: string | null;

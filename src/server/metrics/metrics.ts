@@ -67,6 +67,8 @@ export interface MetricSources {
   readonly roster: () => Roster;
   readonly storage: () => StorageFigures;
   readonly slowRequests: () => number;
+  /** Requests that were more than their callers may make. */
+  readonly rateLimited: () => number;
   /** Bytes of frames of other nodes. */
   readonly receivedPeerBytes: () => number;
   readonly logLines: LogLines;
@@ -309,8 +311,10 @@ export class Metrics implements MeterPort {
     if (sources === null) return;
     const inflight = "Data requests in progress";
     scalar(lines, "svc_inflight_requests", "gauge", inflight, sources.inflight());
-    const slow = "Data requests that took longer than a second";
+    const slow = "Data requests that took longer than --slow-request-threshold";
     scalar(lines, "svc_slow_requests_total", "counter", slow, sources.slowRequests());
+    const limited = "Requests that were more than their callers may make in a second";
+    scalar(lines, "svc_rate_limited_total", "counter", limited, sources.rateLimited());
     frontLines(lines, sources);
     yield;
     this.traffic.lines(lines);

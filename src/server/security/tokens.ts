@@ -33,16 +33,17 @@ function parseTokens(text: string, path: string): Result<TokenEntry[], "usage"> 
   const entries: TokenEntry[] = [];
   for (const [at, line] of text.split(/\r?\n/).entries()) {
     if (line.trim() === "" || line.startsWith("#")) continue;
-    const match = /^(\S+) (\S+) sha256:([0-9a-fA-F]{64})$/.exec(line.trim());
+    const match = /^(\S+) (\S+) sha256:([0-9a-fA-F]{64})(?: rate=(\d{1,9}))?$/.exec(line.trim());
     const role = match?.[1];
     if (match === null || (role !== "reader" && role !== "writer" && role !== "admin")) {
       return failure(
         "usage",
-        `${path} line ${at + 1}: expected "<reader|writer|admin> <name> sha256:<64 hex digits>"`,
+        `${path} line ${at + 1}: expected "<reader|writer|admin> <name> sha256:<64 hex digits> [rate=<n>]"`,
       );
     }
+    const rate = match[4] === undefined ? undefined : Number(match[4]);
     entries.push({
-      caller: { role, name: match[2] as string },
+      caller: { role, name: match[2] as string, ...(rate === undefined ? {} : { rate }) },
       digest: Buffer.from(match[3] as string, "hex"),
     });
   }

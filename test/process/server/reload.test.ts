@@ -167,3 +167,55 @@ t.test(
     t.same(await server.stop(), { code: 0, signal: null });
   },
 );
+
+t.test(
+  "contract 10.8, 10.9 settings that files stand for change while the server runs",
+  async (t) => {
+    const put = (name: string, text: string): string => {
+      const path = join(directory.path, name);
+      writeFileSync(path, text);
+      return `@${path}`;
+    };
+    const server = new ServerProcess([
+      "--storage=memory",
+      "--grpc-port=off",
+      "--http-port=0",
+      "--https-port=off",
+      "--peer-port=0",
+      `--caller-rate-limit=${put("rate", "0")}`,
+      `--log-level=${put("level", "info")}`,
+      `--slow-request-threshold=${put("slow", "1s")}`,
+    ]);
+    const { http } = await server.ready();
+    const refused = async (): Promise<number> => {
+      const body = JSON.stringify({ key: "k" });
+      const headers = { "content-type": "application/json" };
+      const ask = async (): Promise<number> => {
+        const answer = await fetch(`http://${http}/v1/kv/try-get`, {
+          method: "POST",
+          headers,
+          body,
+        });
+        await answer.text();
+        if (answer.status === 503) t.equal(answer.headers.get("retry-after"), "1");
+        return answer.status;
+      };
+      const all = await Promise.all(Array.from({ length: 30 }, ask));
+      return all.filter((status) => status === 503).length;
+    };
+    t.equal(await refused(), 0);
+    put("rate", "1");
+    put("slow", "soon");
+    server.signal("SIGHUP");
+    await until("more than the rate is refused", async () => (await refused()) > 20);
+    t.match(server.log, /reloaded what="caller-rate-limit" value="1"/);
+    t.match(server.log, /error.*not reloaded.*--slow-request-threshold.*soon/);
+    const metrics = await (await fetch(`http://${http}/metrics`)).text();
+    t.match(metrics, /^svc_rate_limited_total [1-9]\d*$/m);
+    t.match(metrics, /^svc_reloads_total\{what="caller-rate-limit",result="ok"\} 1$/m);
+    t.match(metrics, /^svc_reloads_total\{what="slow-request-threshold",result="failed"\} 1$/m);
+    put("rate", "0");
+    await until("a change is seen without a signal too", async () => (await refused()) === 0);
+    t.equal((await server.stop()).code, 0);
+  },
+);

@@ -384,6 +384,15 @@ t.test("token files: roles, digests, reload, refusals", (t) => {
   for (const bad of [null, "", "Basic abc", `Bearer ${reader}x`, "Bearer short", `Bearer  `]) {
     t.equal(authenticator.authenticate(bad, null), null, String(bad));
   }
+  write(`writer wil ${tokenDigestText("0123456789abcdefg")} rate=25\n`);
+  const limited = TokenFile.open(path, () => undefined);
+  t.match(limited.ok && limited.value.find("0123456789abcdefg"), { name: "wil", rate: 25 });
+  if (limited.ok) limited.value.close();
+  write(`writer wil ${tokenDigestText("0123456789abcdefg")} rate=fast\n`);
+  t.match(
+    TokenFile.open(path, () => undefined),
+    { ok: false, message: /\[rate=<n>\]/ },
+  );
   write("admin ada sha256:12\n");
   tokens.reload();
   t.match(reports[0], /line 1/, "a bad reload is reported");

@@ -53,3 +53,24 @@ t.test("lines that were dropped are told in the form of the others", async (t) =
   const text = (await lossy("text")).trimEnd().split("\n");
   t.match(text.at(-2), /^\S+ warn {2}svc-0 log lines dropped count=\d+$/);
 });
+
+t.test("10.8 the level may change while lines are written", async (t) => {
+  const target = new Slow();
+  target.open();
+  const logger = makeLogger("info", "json", "svc-0", new LogLines(), target);
+  logger.log("debug", "before");
+  t.equal(logger.wantsDebug, false);
+  logger.changeLevel("debug");
+  t.equal(logger.wantsDebug, true);
+  logger.log("debug", "during");
+  logger.changeLevel("error");
+  logger.log("warn", "after");
+  await new Promise((resolve) => setImmediate(resolve));
+  t.same(
+    target.text
+      .trimEnd()
+      .split("\n")
+      .map((line) => (JSON.parse(line) as { msg: string }).msg),
+    ["during"],
+  );
+});
