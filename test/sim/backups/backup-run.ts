@@ -120,9 +120,13 @@ export class BackupRun {
     this.faults = new DirectoryFaults(world, backups, directory, this.catalogued);
     this.pauses = new PauseLook(world, () => this.allServers(), checks.pauses);
     const { requestTimeoutMs } = plan;
+    const { chainThinkMs } = backups;
     for (let number = 1; number <= backups.chainWriters; number++) {
       this.writers.push(
-        new ChainWriter(world, number, partitions, requestTimeoutMs, servers, history),
+        new ChainWriter(
+          ...([world, number, partitions, requestTimeoutMs, chainThinkMs] as const),
+          ...([servers, history] as const),
+        ),
       );
     }
     this.restorer = new Restorer(this);

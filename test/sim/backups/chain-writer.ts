@@ -14,8 +14,6 @@ import type { KvSetOperation } from "../../judge/operation.js";
 import type { Server } from "../world/server.js";
 import type { World } from "../world/world.js";
 
-const THINK_MS = 60;
-
 export class ChainWriter {
   private readonly prng: Prng;
   private isStopped = false;
@@ -29,6 +27,7 @@ export class ChainWriter {
     private readonly number: number,
     private readonly partitions: number,
     private readonly timeoutMs: number,
+    private readonly thinkMs: number,
     private readonly servers: readonly Server[],
     private readonly history: HistoryRecorder,
   ) {
@@ -79,7 +78,7 @@ export class ChainWriter {
     new Call(parts, ask, manner, prng, (outcomes) => {
       this.isOpen = false;
       const isDone = outcomes[0]?.kind === "ok";
-      this.later(isDone ? prng.below(2 * THINK_MS) : 200 + prng.below(300));
+      this.later(isDone ? prng.below(2 * this.thinkMs + 1) : 200 + prng.below(300));
     });
   }
 }

@@ -39,6 +39,8 @@ export interface BackupPlan {
   readonly key: string | null;
   /** Whoever writes one key after the other, each in another partition. */
   readonly chainWriters: number;
+  /** Mean pause between two of their writes (ms). */
+  readonly chainThinkMs: number;
   /** How far the wall clocks of nodes are apart from the beginning on (ms). */
   readonly clocksApartMs: number;
   /** Clusters that are restored, at most. */
@@ -85,6 +87,7 @@ export function backupPlan(prng: Prng, nodes: number): BackupPlan {
     directoryFaultEveryMs: pick(prng, [2000, 6000]),
     key: pick(prng, [null, "key of backups"]),
     chainWriters: pick(prng, [1, 2, 3]),
+    chainThinkMs: pick(prng, [10, 60, 60]),
     clocksApartMs: pick(prng, [0, 0, 20, 3000, 40_000]),
     restores: pick(prng, [1, 1, 2, 2, 3]),
     takesPlace: nodes >= 3 && prng.chance(1, 3),
