@@ -67,18 +67,21 @@ t.test("C8 C12 moves of key ranges refuse nobody and lose nothing", (t) => {
 
 t.test("faults that wait for a phase of a move strike once, and none after the end", (t) => {
   const moments = new MoveMoments();
+  const pair = (source: number, target: number) => {
+    return { keySpace: "s", moveId: 1, source, target };
+  };
   const struck: string[] = [];
   moments.once("frozen", ({ source }) => void struck.push(`frozen ${source}`));
   moments.once("frozen", ({ target }) => void struck.push(`again ${target}`));
   moments.once("cut", () => void struck.push("cut"));
-  moments.came("closed", { source: 1, target: 4 });
-  moments.came("frozen", { source: 1, target: 4 });
+  moments.came("closed", pair(1, 4));
+  moments.came("frozen", pair(1, 4));
   t.same(struck, ["frozen 1"]);
-  moments.came("frozen", { source: 2, target: 5 });
-  moments.came("frozen", { source: 3, target: 6 });
+  moments.came("frozen", pair(2, 5));
+  moments.came("frozen", pair(3, 6));
   t.same(struck, ["frozen 1", "again 5"]);
   moments.clear();
-  moments.came("cut", { source: 1, target: 4 });
+  moments.came("cut", pair(1, 4));
   t.equal(struck.length, 2);
   t.end();
 });

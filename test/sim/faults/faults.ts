@@ -13,6 +13,7 @@ import type { FaultKind, OperatorKind, PlacementKind, RangeKind, UpgradeKind } f
 import { spoilDisk } from "./disk.js";
 import { strikeBesideHeirs } from "./heirs.js";
 import { loseDisk, rollBack } from "./loss.js";
+import { repeatImport } from "./late-copy.js";
 import { delayCut } from "./late-cut.js";
 import { MoveMoments, aimAtMove } from "./moves.js";
 import { spoilNetwork } from "./network.js";
@@ -177,7 +178,14 @@ export class Faults implements Scene {
       case "part-move":
       case "mute-meta":
       case "mute-side":
+      case "deaf-side":
+      case "give-up":
         return this.aim(kind, prng);
+      case "late-copy": {
+        const number = this.count;
+        repeatImport(this, (node) => this.saw(kind, number, node));
+        return false;
+      }
       case "late-cut": {
         const number = this.count;
         delayCut(this, prng, (node) => this.saw(kind, number, node));

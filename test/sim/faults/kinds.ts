@@ -87,8 +87,14 @@ export const SPECIAL_FAULTS = {
   "mute-meta": {},
   /** The same of the target or of the source, when its move has begun or its interval is frozen. */
   "mute-side": {},
+  /** Who leads a side of a move takes in nothing of the meta partition: what it knows of the move is old. */
+  "deaf-side": {},
+  /** Somebody has a move given up in the middle of its copy. */
+  "give-up": {},
   /** The cut of a move comes when another leader of the source has taken the next attempt. */
   "late-cut": {},
+  /** An import of a move arrives once more, behind a later one. */
+  "late-copy": {},
 } as const;
 
 /** What operators do to a cluster that runs. They have a schedule of their own beside the faults. */

@@ -5,7 +5,7 @@
  * Invariants: 1. Each heals by itself. 2. What strikes does so between two events of the world, never
  * inside the one that tells of the phase. 3. In peace nothing waits any more.
  */
-import { META_PARTITION } from "../../../src/base/ids.js";
+import { META_PARTITION, moveId } from "../../../src/base/ids.js";
 import type { Prng } from "../../../src/base/prng.js";
 import type { Scene } from "./fault-context.js";
 import type { FaultKind } from "./kinds.js";
@@ -24,7 +24,13 @@ export interface MovePair {
   readonly target: number;
 }
 
-type Strike = (move: MovePair) => void;
+/** A move that came to a phase. */
+export interface MoveThere extends MovePair {
+  readonly keySpace: string;
+  readonly moveId: number;
+}
+
+type Strike = (move: MoveThere) => void;
 
 /** Who waits for what moves come to. */
 export class MoveMoments {
@@ -37,7 +43,7 @@ export class MoveMoments {
   }
 
   /** A move comes to `phase`: one of those that wait strikes. */
-  came(phase: MovePhase, move: MovePair): void {
+  came(phase: MovePhase, move: MoveThere): void {
     this.waiting.get(phase)?.shift()?.(move);
   }
 
@@ -51,10 +57,24 @@ const AIMS: readonly MovePhase[] = [...MOVE_PHASES, "frozen", "frozen", "frozen"
 /** What is frozen must wait then; what was just begun is given up. */
 const MUTED: readonly MovePhase[] = ["begun", "opened", "opened", "frozen", "frozen", "closed"];
 
+/** It knows of the move, and hears neither of its cut nor of what ends it. */
+const DEAFENED: readonly MovePhase[] = ["opened", "imported", "imported", "frozen"];
+
+const GIVEN_UP: readonly MovePhase[] = ["opened", "imported", "imported", "frozen"];
+
+/** What each kind may wait for. */
+const PHASES: Partial<Record<FaultKind, readonly MovePhase[]>> = {
+  ...{ "strike-move": AIMS, "part-move": AIMS, "mute-meta": MUTED, "mute-side": MUTED },
+  ...{ "deaf-side": DEAFENED, "give-up": GIVEN_UP },
+};
+
 /** Around the time that an interval may be frozen, or beyond that in which a target must be led. */
 function longMs(prng: Prng): number {
   return prng.chance(1, 3) ? World.between(prng, 300, 4000) : World.between(prng, 4000, 20_000);
 }
+
+/** An order is waited for so long (ms). */
+const ORDER_MS = 2000;
 
 const ACTIONS = [
   ...(["kill", "kill", "power-loss", "crash-inside", "pause", "isolate", "isolate"] as const),
@@ -72,14 +92,15 @@ export function aimAtMove(
   prng: Prng,
   struck: (node: number) => void,
 ): boolean {
-  const isMute = kind === "mute-meta" || kind === "mute-side";
-  if (kind !== "strike-move" && kind !== "part-move" && !isMute) return false;
-  const aims = isMute ? MUTED : AIMS;
+  const aims = PHASES[kind];
+  if (aims === undefined) return false;
   scene.moments.once(aims[prng.below(aims.length)] as MovePhase, (move) => {
     const delayMs = prng.chance(1, 2) ? 0 : prng.below(40);
     scene.world.schedule(delayMs, () => {
-      if (kind === "strike-move") strike(scene, move, prng, struck);
+      if (kind === "give-up") giveUp(scene, move, struck);
+      else if (kind === "strike-move") strike(scene, move, prng, struck);
       else if (kind === "part-move") part(scene, move, prng, struck);
+      else if (kind === "deaf-side") deafen(scene, move, prng, struck);
       else if (kind === "mute-meta") mute(scene, META_PARTITION, longMs(prng), struck);
       else mute(scene, prng.chance(3, 4) ? move.target : move.source, longMs(prng), struck);
     });
@@ -213,4 +234,55 @@ function mute(
     scene.until(lastsMs, () => void server.deafTo.delete(partition));
   }
   if (hearing.length > 0) struck(0);
+}
+
+/** Somebody else is to lead `partition`. */
+export function leadElsewhere(scene: Scene, { running, nodeId }: Server, partition: number): void {
+  const heir = scene.servers.find(({ isUp, nodeId: id }) => isUp && id !== nodeId);
+  if (running === null || heir === undefined) return;
+  running.life.enter(() => {
+    const hosted = running.node["parts"].registry.all.find(({ replica }) => {
+      return replica.partition === partition;
+    });
+    hosted?.replica.moveTo({ to: heir.nodeId, mustCarry: false, reason: "balance" });
+  });
+}
+
+/** By whoever leads meta; what is frozen may be cut before that. */
+function giveUp(
+  scene: Scene,
+  { keySpace, moveId: id }: MoveThere,
+  struck: (node: number) => void,
+): void {
+  const leader = leaderOf(scene, META_PARTITION);
+  const running = leader?.running ?? null;
+  if (leader === null || running === null) return;
+  const { life, node } = running;
+  const of = { keySpace, moveId: moveId(id) };
+  const command = { kind: "abort-move", ...of, reason: "deadline" } as const;
+  life.enter(() => {
+    node.metaGroup().proposeFinal(command, 200, node.nowMs() + ORDER_MS, () => undefined);
+  });
+  struck(leader.nodeId);
+}
+
+/** Whoever leads one side goes by what it has applied of meta, while all others go on. */
+function deafen(
+  scene: Scene,
+  { source, target }: MovePair,
+  prng: Prng,
+  struck: (node: number) => void,
+): void {
+  const [side, other] = prng.chance(3, 4) ? [source, target] : [target, source];
+  const server = leaderOf(scene, side);
+  // Without its leader meta would decide nothing.
+  if (server === null || server === leaderOf(scene, META_PARTITION)) return;
+  if (server.deafTo.has(META_PARTITION)) return;
+  // Who led both would neither let go of the keys nor take them.
+  if (leaderOf(scene, other) === server) leadElsewhere(scene, server, other);
+  server.deafTo.add(META_PARTITION);
+  scene.until(World.between(prng, 300, 6000), () => {
+    server.deafTo.delete(META_PARTITION);
+  });
+  struck(server.nodeId);
 }

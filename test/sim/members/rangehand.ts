@@ -99,7 +99,7 @@ export class RangeHand {
     }
     // Mostly a neighbour, before or behind; else any, which may not be.
     const beside = [descriptors[at - 1], descriptors[at + 1]].filter((each) => each !== undefined);
-    const target = this.one(this.prng.chance(5, 6) ? beside : descriptors);
+    const target = this.one(this.prng.chance(3, 4) ? beside : descriptors);
     if (target === null || target.partitionId === source) return null;
     return { ...of, move: "merge", target: target.partitionId };
   }

@@ -61,6 +61,7 @@ const BESIDE: readonly RangeKind[] = [
 const AIMS: readonly FaultKind[] = [
   ...(["strike-move", "strike-move", "strike-move", "part-move", "mute-meta"] as const),
   ...(["mute-side", "mute-side", "mute-side", "mute-side", "late-cut", "late-cut"] as const),
+  ...(["deaf-side", "deaf-side", "late-copy", "give-up"] as const),
 ];
 /** No look in the time of a world. */
 const NEVER_MS = 86_400_000;

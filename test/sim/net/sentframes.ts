@@ -25,6 +25,11 @@ export class SentFrames {
     if (this.frames.length > KEPT_MAX) this.frames.shift();
   }
 
+  /** The last one that was sent on `lane`; null: none is kept. */
+  lastOf(lane: PeerLane): Uint8Array | null {
+    return this.frames.filter((frame) => frame.lane === lane).at(-1)?.bytes ?? null;
+  }
+
   /** Some that were sent one after the other. */
   draw(prng: Prng): readonly SentFrame[] {
     const first = prng.below(this.frames.length + 1);

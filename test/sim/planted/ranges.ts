@@ -10,6 +10,8 @@ import { edit, type Floor, plantedIn, type Mutation } from "./mutation.js";
 
 /** A dozen moves come in so short a run, where nothing but what a bug needs is broken. */
 const TICKS = 15_000;
+/** What shows at any time needs less. */
+const BRIEF = 10_000;
 const NEVER_MS = 86_400_000;
 /** People and a hand change ranges all the time, and no fault waits for moves. */
 const LIVELY: Partial<RangePlan> = {
@@ -190,7 +192,7 @@ export const rangeBugs: readonly Mutation[] = [
         "      answer(",
       ),
     ],
-    { ...BUSY, faults: ["meta-deaf", "meta-deaf", "kill-leader"] },
+    { ...BUSY, ...aimed("deaf-side"), ticks: BRIEF },
   ),
   control("P-100", "the target adopts what was not closed", [
     edit(
@@ -237,7 +239,7 @@ export const rangeBugs: readonly Mutation[] = [
         "  const isEqual",
       ),
     ],
-    { ...BUSY, ...aimed("mute-side", "part-move") },
+    { ...BUSY, ...aimed("late-copy"), ticks: BRIEF },
   ),
   machine(
     "P-101",
@@ -249,7 +251,7 @@ export const rangeBugs: readonly Mutation[] = [
         "",
       ),
     ],
-    READERS,
+    { ...READERS, ticks: BRIEF },
   ),
   machine(
     "P-102",
@@ -261,7 +263,7 @@ export const rangeBugs: readonly Mutation[] = [
         "  scanBucket(rows, space, { first, last: last === null ? null : `${last}\\0` }, visitor);",
       ),
     ],
-    { ...BUSY, ...aimed("mute-side") },
+    { ...BUSY, ...aimed("give-up") },
   ),
   control("P-102", "the source lets go of an interval before the cut", [
     edit(
@@ -299,15 +301,20 @@ export const rangeBugs: readonly Mutation[] = [
         "  if (span === null || spaces.length >= 0) return true;\n",
       ),
     ],
-    { ...READERS, faults: ["kill-leader", "isolate"] },
+    { ...READERS, faults: ["kill-leader", "isolate"], ticks: BRIEF },
   ),
-  machine("P-104", "ranges that do not touch are merged", [
-    edit(
-      BEGIN,
-      "return ![ranges[at - 1], ranges[at + 1]].some((range) => range?.partitionId === target);",
-      "return !ranges.some((range) => range.partitionId === target);",
-    ),
-  ]),
+  machine(
+    "P-104",
+    "ranges that do not touch are merged",
+    [
+      edit(
+        BEGIN,
+        "return ![ranges[at - 1], ranges[at + 1]].some((range) => range?.partitionId === target);",
+        "return !ranges.some((range) => range.partitionId === target);",
+      ),
+    ],
+    { ticks: BRIEF },
+  ),
   machine(
     "P-100",
     "a key space is removed while one of its ranges is away",
@@ -331,7 +338,8 @@ export const rangeBugs: readonly Mutation[] = [
     "P-101",
     "a bucket of two ranges is read without a second round",
     [edit("src/operations/kv/span-read.ts", "        stands &&= isSame;\n", "")],
-    READERS,
+    // One part is read much later than the other.
+    { ...READERS, faults: ["pause", "clog"], ticks: BRIEF },
   ),
   machine(
     "P-042",
@@ -339,8 +347,8 @@ export const rangeBugs: readonly Mutation[] = [
     [
       edit(
         "src/machine/machine.ts",
-        "    this.moved = true;\n    this.ownership.load(this.groupRows);\n",
-        "    this.moved = true;\n",
+        "    this.context.lapsedLocks = lapsedLocks;\n    this.ownership.load(this.groupRows);\n",
+        "    this.context.lapsedLocks = lapsedLocks;\n",
       ),
     ],
     { faults: ["away", "away", "kill-leader"] },

@@ -77,9 +77,10 @@ export class RangeWorld {
     const swings = isSwinging && space !== undefined;
     this.swing = swings ? new RangeSwing(world, plan, servers, space, thresholds, history) : null;
     checks.hasCalls = () => this.ranger.isAsking;
-    checks.onPhase = (phase, { moveId, kind, keySpace, source, target }) => {
+    checks.onPhase = (phase, move) => {
+      const { moveId, kind, keySpace, source, target } = move;
       world.say(0, `move ${moveId}, ${kind} of ${keySpace} from ${source} to ${target}: ${phase}`);
-      faults.moments.came(phase, { source, target });
+      faults.moments.came(phase, move);
     };
   }
 

@@ -134,7 +134,8 @@ class Run {
     this.world = new World(plan.seed, options.linesMax ?? 0);
     this.checks = options.checks ?? {};
     const electionMs = plan.host.electionMs ?? 1000;
-    const keepsFrames = plan.faults.includes("replay");
+    const isRepeating = plan.ranges?.aims.includes("late-copy") === true;
+    const keepsFrames = isRepeating || plan.faults.includes("replay");
     const silenceMs = electionMs * 0.7;
     this.network = new SimNetwork(this.world, { ...plan.network, silenceMs, keepsFrames });
     for (let count = 1; count <= plan.nodes; count++) this.build();
