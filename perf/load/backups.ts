@@ -8,6 +8,7 @@
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { request } from "undici";
 import { endAll, sleep, temporaryDirectory } from "../../test/process/cluster/server-process.js";
 import { drive } from "./drive.js";
 import { LocalNodes } from "./local-nodes.js";
@@ -39,13 +40,16 @@ const FLAGS = [
 ];
 
 async function post(nodes: LocalNodes, id: number, path: string, body: object): Promise<Answer> {
-  const answer = await fetch(`http://127.0.0.1:${nodes.portsOf(id).http}${path}`, {
+  const answer = await request(`http://127.0.0.1:${nodes.portsOf(id).http}${path}`, {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify(body),
+    // A restore may take longer than this client waits by itself.
+    headersTimeout: 0,
+    bodyTimeout: 0,
   });
-  const told = (await answer.json()) as Answer;
-  if (answer.status !== 200) throw new Error(`${path}: ${JSON.stringify(told)}`);
+  const told = (await answer.body.json()) as Answer;
+  if (answer.statusCode !== 200) throw new Error(`${path}: ${JSON.stringify(told)}`);
   return told;
 }
 

@@ -187,8 +187,7 @@ export const TLS_HANDSHAKE_TIMEOUT_MS = 10_000;
 /** A kept-alive HTTP/1 connection without a request is closed after this (ms). */
 export const HTTP_KEEP_ALIVE_MS = 65_000;
 /**
- * A connection on which nothing moves is closed after this (ms): the longest call, leave, takes
- * less.
+ * A connection on which nothing moves, and no answer is owed, is closed after this (ms).
  */
 export const HTTP_SILENCE_MS = 240_000;
 /** An HTTP/2 peer that was silent so long is closed, or pinged while it has open streams (ms). */

@@ -9,6 +9,7 @@
 import t from "tap";
 import { Client } from "undici";
 import { Prng } from "../../src/base/prng.js";
+import { SENDING_TIMES } from "../../src/rest/http/listener.js";
 import { decodeBody } from "../../src/rest/json/decoder.js";
 import { Kind, MemberTable } from "../../src/rest/json/members.js";
 import { restRoutes } from "../../src/rest/routes/routes.js";
@@ -230,7 +231,9 @@ t.test("P-164 the same inputs through a real server", async (t) => {
 });
 
 t.test("P-164 damaged HTTP through a real server", async (t) => {
-  const rig = await startRig({ sendingTimes: { headersMs: 200, requestMs: 400, checkMs: 20 } });
+  const rig = await startRig({
+    sendingTimes: { ...SENDING_TIMES, headersMs: 200, requestMs: 400, checkMs: 20 },
+  });
   t.teardown(() => rig.close());
   const prng = new Prng(SEED + 2);
   const whole = (body: Buffer): Buffer =>

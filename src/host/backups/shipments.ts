@@ -2,11 +2,11 @@
  * What this node ships for backups: logs that it holds, images and stretches of logs that it sends
  * to whoever keeps them, to itself as well.
  *
- * A session is of one replica for one keeper. Invariants: 1. Images are made in slices, at a pace,
- * IMAGES_AT_ONCE for each keeper. 2. A session ends with its hold, and so HOLD_LAPSES_MS after its
- * keeper was heard last; with its replica, and when its keeper says so. 3. A log is shipped by a
- * replica that has applied its end, and tells the digest that it has there (P-133). 4. Nothing is
- * shipped by a hold that was lost (P-135).
+ * A session is of one replica for one keeper. Invariants: 1. Pieces are made at one pace for all
+ * sessions, which take turns; of images one at a time for each keeper. 2. A session ends with its
+ * hold, and so HOLD_LAPSES_MS after its keeper was heard last; with its replica, and when its
+ * keeper says so. 3. A log is shipped by a replica that has applied its end, and tells the digest
+ * that it has there (P-133). 4. Nothing is shipped by a hold that was lost (P-135).
  */
 import { type PartitionId, partitionId } from "../../base/ids.js";
 import { BACKUP_IMAGE_HELD_MAX_BYTES, BACKUP_SESSIONS_MAX } from "../../base/limits.js";
@@ -22,7 +22,7 @@ import type {
   ShipRefusal,
 } from "./backup-messages.js";
 import type { BackupWord } from "./backup-messages.js";
-import type { ImagePace } from "./image-pace.js";
+import type { ShipPace } from "./ship-pace.js";
 import { ImageMaker, LogMaker, type PieceMaker, ShippedStream } from "./shipped-stream.js";
 
 export interface ShipmentsDeps {
@@ -31,7 +31,7 @@ export interface ShipmentsDeps {
   tell(to: number, word: BackupWord): boolean;
   /** A turn is wanted then. */
   wakeAt(atMs: number): void;
-  readonly pace: ImagePace;
+  readonly pace: ShipPace;
 }
 
 interface Session {
@@ -119,16 +119,19 @@ export class Shipments {
 
   private isShippingImage(keeper: number): boolean {
     for (const session of this.sessions.values()) {
-      if (session.keeper === keeper && session.stream?.isPaced === true) return true;
+      if (session.keeper === keeper && session.stream?.isImage === true) return true;
     }
     return false;
   }
 
   private begin(session: Session, stream: number, maker: PieceMaker): void {
     const { keeper, number } = session;
+    const { pace, nowMs } = this.deps;
     const deps = {
       tell: (word: BackupWord) => this.deps.tell(keeper, word),
-      wake: () => this.deps.wakeAt(this.deps.nowMs()),
+      wake: () => this.deps.wakeAt(nowMs()),
+      made: (sizeBytes: number, beganMs: number) => pace.made(sizeBytes, beganMs, nowMs()),
+      nowMs,
     };
     session.stream = new ShippedStream(deps, number, stream, maker);
   }
@@ -154,22 +157,20 @@ export class Shipments {
 
   /** In each turn: makes what may be made now. */
   turn(nowMs: number): void {
-    for (const session of this.sessions.values()) {
-      const { stream } = session;
-      if (stream?.wantsMore !== true) continue;
-      if (!stream.isPaced) stream.make();
-      else if (nowMs >= this.deps.pace.nextMs) {
-        const beganMs = this.deps.nowMs();
-        const sizeBytes = stream.make();
-        this.deps.pace.made(sizeBytes, beganMs, this.deps.nowMs());
-      }
+    if (this.sessions.size === 0) return;
+    for (const [key, session] of [...this.sessions]) {
+      if (nowMs < this.deps.pace.nextMs) return;
+      if (session.stream?.wantsMore !== true) continue;
+      session.stream.make();
+      // Whoever had its turn comes last now.
+      if (this.sessions.delete(key)) this.sessions.set(key, session);
     }
   }
 
   /** When a turn is wanted although nothing happens. */
   get wakeAtMs(): number {
     for (const { stream } of this.sessions.values()) {
-      if (stream?.wantsMore === true) return stream.isPaced ? this.deps.pace.nextMs : 0;
+      if (stream?.wantsMore === true) return this.deps.pace.nextMs;
     }
     return Infinity;
   }

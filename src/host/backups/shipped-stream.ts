@@ -22,8 +22,8 @@ type Made = "piece" | "last" | "broken" | "overrun";
 
 /** Makes the pieces of a stream, one at a time. `done` may come at once. */
 export interface PieceMaker {
-  /** The making takes the loop's time: it is paced. */
-  readonly isPaced: boolean;
+  /** Its making takes the loop's time: one at a time is enough. */
+  readonly isImage: boolean;
   make(done: (made: Made, bytes: Uint8Array) => void): void;
   readonly summary: Pick<EndWord, "highestToken" | "highestIncarnation">;
   close(): void;
@@ -33,7 +33,7 @@ const NONE = new Uint8Array(0);
 
 /** The state of a group as it was when this was made. */
 export class ImageMaker implements PieceMaker {
-  readonly isPaced = true;
+  readonly isImage = true;
   readonly source: SnapshotSource;
   private highestToken = -1n;
   private highestIncarnation = 0;
@@ -80,7 +80,7 @@ function writeEntries(entries: readonly LogEntry[]): Uint8Array {
 
 /** A stretch of a log, of one entry at least. */
 export class LogMaker implements PieceMaker {
-  readonly isPaced = false;
+  readonly isImage = false;
   readonly summary = { highestToken: -1n, highestIncarnation: 0 };
 
   constructor(private readonly stretch: LogStretch) {}
@@ -107,6 +107,9 @@ export interface StreamDeps {
   tell(word: StreamWord): boolean;
   /** Something may go on that did not. */
   wake(): void;
+  /** So many bytes were made in the loop's time from `beganMs` to now. */
+  made(sizeBytes: number, beganMs: number): void;
+  nowMs(): number;
 }
 
 export class ShippedStream {
@@ -136,9 +139,9 @@ export class ShippedStream {
     return mayMake && this.made < this.allowed && this.kept.length < BACKUP_WINDOW_PIECES;
   }
 
-  /** Making it takes the loop's time, and is not done yet. */
-  get isPaced(): boolean {
-    return this.maker.isPaced && this.end === null && !this.isClosed;
+  /** An image that is not done yet. */
+  get isImage(): boolean {
+    return this.maker.isImage && this.end === null && !this.isClosed;
   }
 
   pull({ next, upTo, resend }: PullWord): void {
@@ -154,17 +157,18 @@ export class ShippedStream {
     this.deps.wake();
   }
 
-  /** Makes a piece; the bytes that it took at once. */
-  make(): number {
+  make(): void {
     assert(this.wantsMore, "a piece is made where one may be");
     this.isMaking = true;
-    let sizeBytes = 0;
+    const { deps } = this;
+    let beganMs: number | null = deps.nowMs();
     this.maker.make((made, bytes) => {
-      sizeBytes = bytes.length;
+      // What was read meanwhile took none of the loop's time.
+      deps.made(bytes.length, beganMs ?? deps.nowMs());
       this.isMaking = false;
       if (!this.isClosed) this.take(made, bytes);
     });
-    return sizeBytes;
+    beganMs = null;
   }
 
   private take(made: Made, bytes: Uint8Array): void {

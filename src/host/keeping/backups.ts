@@ -22,7 +22,7 @@ import {
 } from "../backups/backup-messages.js";
 import type { BackupCatalogue, BackupTaking, TakingFault } from "../backups/backup-taking.js";
 import type { StreamWord } from "../backups/backup-messages.js";
-import { ImagePace } from "../backups/image-pace.js";
+import { ShipPace } from "../backups/ship-pace.js";
 import { Keeper } from "./keeper.js";
 import type { KeeperWorld } from "./keeper-world.js";
 import { LeaderSide } from "../backups/leader-side.js";
@@ -86,7 +86,7 @@ export class Backups implements GroupOwner {
       tickSoon: () => deps.tickSoon(),
     });
     const find = (partition: PartitionId): Group | null => deps.find(partition);
-    const pace = new ImagePace(deps.load);
+    const pace = new ShipPace(deps.load);
     const tell = (to: number, word: BackupWord): boolean => this.link.tell(to, word);
     this.shipments = new Shipments({ nowMs, find, wakeAt, pace, tell });
     this.leaders = new LeaderSide({

@@ -31,11 +31,14 @@ export interface SendingTimes {
   readonly requestMs: number;
   /** How often the two are checked. */
   readonly checkMs: number;
+  /** Nothing moves on a connection, and nothing is owed on it. */
+  readonly silenceMs: number;
 }
 export const SENDING_TIMES: SendingTimes = {
   headersMs: HTTP_HEADERS_TIMEOUT_MS,
   requestMs: HTTP_REQUEST_TIMEOUT_MS,
   checkMs: 2000,
+  silenceMs: HTTP_SILENCE_MS,
 };
 const FLUSH_POLL_MS = 20;
 
@@ -84,6 +87,8 @@ export class Listener {
   /** Sockets whose TLS handshake is not done, by the address of the peer. */
   private readonly greeting = new Map<string, Socket>();
   private readonly sessions = new Set<ServerHttp2Session>();
+  /** Answers of HTTP/1 connections that are not sent. */
+  private readonly owed = new WeakMap<Socket, Set<ServerResponse>>();
   private closing = false;
 
   constructor(
@@ -101,7 +106,7 @@ export class Listener {
     bounds.requestTimeout = times.requestMs;
     bounds.keepAliveTimeout = HTTP_KEEP_ALIVE_MS;
     bounds.connectionsCheckingInterval = times.checkMs;
-    bounds.timeout = HTTP_SILENCE_MS;
+    bounds.timeout = times.silenceMs;
     server.on("connection", (socket: Socket) => this.accept(socket));
     server.on("secureConnection", (socket: TLSSocket) => this.track(socket));
     server.on("clientError", answerClientError);
@@ -109,7 +114,10 @@ export class Listener {
     server.on("sessionError", () => undefined);
     // HTTP/2 sessions are reported here too; they have a rule of their own below.
     server.on("timeout", (subject: object) => {
-      if (this.sockets.has(subject as Socket)) (subject as Socket).destroy();
+      if (this.sockets.has(subject as Socket)) this.silent(subject as Socket, times.silenceMs);
+    });
+    server.on("request", (request: IncomingMessage, response: ServerResponse) => {
+      if (request.httpVersionMajor === 1) this.owe(request.socket, response);
     });
   }
 
@@ -145,6 +153,20 @@ export class Listener {
       this.greeting.set(peer, socket);
       socket.once("close", () => this.greeting.delete(peer));
     }
+  }
+
+  /** Until it begins, an answer is owed on the connection. */
+  private owe(socket: Socket, response: ServerResponse): void {
+    const owed = this.owed.get(socket) ?? new Set();
+    this.owed.set(socket, owed.add(response));
+    response.once("close", () => owed.delete(response));
+  }
+
+  /** A call takes as long as it may: whether its caller is there, TCP finds out. */
+  private silent(socket: Socket, silenceMs: number): void {
+    const isOwed = [...(this.owed.get(socket) ?? [])].some(({ headersSent }) => !headersSent);
+    if (isOwed) socket.setTimeout(silenceMs);
+    else socket.destroy();
   }
 
   private track(socket: Socket): void {

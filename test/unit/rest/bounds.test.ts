@@ -16,6 +16,7 @@ import { UnsentBytes } from "../../../src/base/unsent.js";
 import { NO_STAMP } from "../../../src/base/hlc.js";
 import type { KvPageAnswer } from "../../../src/operations/api/requests.js";
 import type { Authenticator, Role } from "../../../src/rest/http/access.js";
+import { SENDING_TIMES } from "../../../src/rest/http/listener.js";
 import { UnsentAnswers } from "../../../src/rest/http/unsent.js";
 import { makeSelfSigned } from "../../../src/server/security/certificate.js";
 import { ENHANCE_YOUR_CALM, resetStreams } from "../grpc/resets.js";
@@ -108,8 +109,31 @@ t.test("P-164 bodies, headers and streams over HTTP/1.1", async (t) => {
   t.strictSame(rig.faults, []);
 });
 
+t.test("P-164 a call may take longer than silence lasts, whoever is idle may not", async (t) => {
+  const silenceMs = 200;
+  const rig = await rigFor(t, { sendingTimes: { ...SENDING_TIMES, silenceMs } });
+  rig.port.held = [];
+  const body = '{"name":"a"}';
+  const request =
+    `POST /v1/sequences/next HTTP/1.1\r\n${HOST}Content-Type: application/json\r\n` +
+    `Content-Length: ${body.length}\r\n\r\n${body}`;
+  const waiting = connect(rig.httpPort, "127.0.0.1");
+  let text = "";
+  waiting.on("data", (chunk: Buffer) => (text += chunk.toString()));
+  waiting.write(request);
+  await eventually(t, () => rig.port.held?.length === 1, "the operation runs");
+  const idle = connect(rig.httpPort, "127.0.0.1");
+  await closed(idle);
+  await new Promise((resolve) => setTimeout(resolve, 4 * silenceMs));
+  t.notOk(waiting.destroyed, "whoever waits for its answer is no silent peer");
+  rig.port.release();
+  await eventually(t, () => text.startsWith("HTTP/1.1 200 "), "and gets it");
+  waiting.destroy();
+  t.equal(rig.server.inFlight(), 0);
+});
+
 t.test("P-164 slow senders and clients that vanish", async (t) => {
-  const sendingTimes = { headersMs: 150, requestMs: 300, checkMs: 20 };
+  const sendingTimes = { ...SENDING_TIMES, headersMs: 150, requestMs: 300, checkMs: 20 };
   const rig = await rigFor(t, { sendingTimes });
   const silent = await rawExchange(rig.httpPort, [`GET /livez HTTP/1.1\r\n`]);
   t.match(silent.text, /^HTTP\/1\.1 408 [^]*request-timeout/, "headers that never end");

@@ -1,6 +1,10 @@
 /** What takes too long or too much while a backup is taken: holds that lapse, images that are overrun, two at once. */
 import t from "tap";
-import { BACKUP_IMAGE_OVERRUNS_MAX, HOLD_LAPSES_MS } from "../../../../src/base/limits.js";
+import {
+  BACKUP_BYTES_PER_SECOND,
+  BACKUP_IMAGE_OVERRUNS_MAX,
+  HOLD_LAPSES_MS,
+} from "../../../../src/base/limits.js";
 import {
   type BackupFrame,
   decodeBackupFrame,
@@ -133,3 +137,21 @@ t.test(
     t.end();
   },
 );
+
+t.test("P-135 a long log leaves a node no faster than it may", (t) => {
+  const cluster = filled(1, 10);
+  const keeper = stranger(cluster);
+  const parent = cluster.take(keeper, { kind: "full" }).manifest;
+  for (let at = 0; at < 24; at++) cluster.write(1, `key-${at}`, "y".repeat(MIB));
+  const asked = cluster.ask(keeper, { kind: "incremental", parentId: parent.backupId });
+  cluster.passUntil(() => asked.phases.at(-1) === "logs", 60_000);
+  const sinceMs = cluster.nowMs;
+  cluster.passUntil(() => asked.end !== null, 60_000);
+  t.equal(asked.manifest.type, "Incremental");
+  const tookMs = cluster.nowMs - sinceMs;
+  const leastMs = (1000 * 24 * MIB) / BACKUP_BYTES_PER_SECOND;
+  t.ok(tookMs >= 0.8 * leastMs, `${tookMs} ms, at least ${leastMs}`);
+  t.ok(tookMs < 20 * leastMs, "and goes on");
+  cluster.verified(asked.manifest.backupId);
+  t.end();
+});

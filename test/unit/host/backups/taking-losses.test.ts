@@ -9,6 +9,9 @@ import {
 } from "../../../../src/host/backups/backup-messages.js";
 import { type Asked, TakingCluster } from "../../../doubles/backup/taking-world.js";
 
+// A loaded machine takes its time for so many clusters.
+t.setTimeout(240_000);
+
 /** What is left in the directory is one whole backup, or nothing that says it is one. */
 function isWholeOrNothing(cluster: TakingCluster, asked: Asked): boolean {
   const manifests = cluster.names().filter((name) => name.endsWith(".manifest"));

@@ -1,9 +1,10 @@
 /**
- * How fast a node makes images for backups, so that whoever is served notices little of it.
+ * How fast a node makes pieces of images and logs for backups, so that whoever is served notices
+ * little of it.
  *
  * Invariants: 1. Making pieces takes no more than a share of the loop's time: less while requests
- * come, least while the loop is late. 2. No more bytes are made in a second than the node may. 3.
- * It never stands still.
+ * come, least while the loop is late. 2. No more bytes are made in a second than the node may, of
+ * all that it ships together. 3. It never stands still.
  */
 import { BACKUP_BYTES_PER_SECOND } from "../../base/limits.js";
 import type { LoadPort } from "../../ports.js";
@@ -15,7 +16,7 @@ const SHARE_LATE = 0.1;
 const SERVING_PER_SECOND = 20;
 const LATE_MS = 50;
 
-export class ImagePace {
+export class ShipPace {
   private freeAtMs = -Infinity;
 
   constructor(private readonly load: LoadPort | null) {}
