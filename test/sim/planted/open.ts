@@ -113,10 +113,6 @@ export const WHY_OPEN: ReadonlyMap<string, string> = new Map([
     "record and configuration have the same voters whenever one is to go, but where a voter of the record is missing in its group; a majority must be lost in just that moment; `test/unit/control/placed-group.test.ts` finds it",
   ],
   [
-    "the number of an import is not looked at",
-    "an import must be applied once more behind a later one of the same keys and before the close; seen by none of 4 seeds with `late-copy`; `test/unit/machine/ranges.test.ts` finds it",
-  ],
-  [
     "a bucket of two ranges is read without a second round",
     "two writes, one after the other, must come between the reads of two parts; seen by none of 3 seeds with paused nodes and clogged links; `test/unit/operations/spans.test.ts` finds it",
   ],
