@@ -214,6 +214,8 @@ export const ENTRY_PAYLOAD_MAX_BYTES = 4 * MIB;
 /** Largest value that may be configured (bytes). */
 export const VALUE_CONFIGURABLE_MAX_BYTES = 3 * MIB;
 export const SEGMENT_BYTES = 64 * MIB;
+/** Largest node debug (contract 5.7). */
+export const NODE_DEBUG_MAX_BYTES = 32 * MIB;
 /** Lines of the log about slow requests; what is more is counted only. */
 export const SLOW_LINES_PER_SECOND = 20;
 /**

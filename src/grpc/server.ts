@@ -19,6 +19,7 @@ import { adminMethods } from "./services/administration.js";
 import { HealthService } from "./services/health.js";
 import { KEYVALUER_METHODS, KEYVALUER_STREAM } from "./services/keyvaluer.js";
 import { LOCKER_METHODS, LOCKER_SERVER_STREAM, LOCKER_STREAM } from "./services/locker.js";
+import { NODE_DEBUG_PATH, streamDebug } from "./services/node-debug.js";
 import { RANGE_STREAM_PATH, streamPages } from "./services/range-stream.js";
 import { reflect, SERVICE_NAMES } from "./services/reflection.js";
 import { SEQUENCER_METHODS, SEQUENCER_STREAM } from "./services/sequencer.js";
@@ -87,6 +88,9 @@ function addStreams(
   several("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", false, reflect);
   single(gate, RANGE_STREAM_PATH, "reader", null, (call, bytes) => {
     streamPages(runtime, call, bytes);
+  });
+  single(gate, NODE_DEBUG_PATH, "admin", null, (call, bytes) => {
+    streamDebug(runtime, call, bytes);
   });
   single(gate, "/grpc.health.v1.Health/Watch", null, null, health.watch);
 }

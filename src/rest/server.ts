@@ -43,6 +43,7 @@ import {
 } from "./http/https.js";
 import { Listener, type SendingTimes } from "./http/listener.js";
 import type { MetricsSource } from "./routes/node-routes.js";
+import type { NodeDebugPort } from "../operations/api/node-debug.js";
 import type { ProblemCode } from "./http/problems.js";
 import { RequestIds } from "./http/request-ids.js";
 import type { Route } from "./http/route.js";
@@ -66,6 +67,7 @@ export interface RestServerOptions {
   /** Which pages may call, and under which names (contract 10.6). */
   readonly browsers: BrowserRules;
   readonly metrics: MetricsSource | null;
+  readonly nodeDebug: NodeDebugPort | null;
   readonly observer: RestObserver | null;
   /** Counts connections over all front ends; null = this one counts its own. */
   readonly connections: ConnectionBudget | null;

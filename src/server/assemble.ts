@@ -29,6 +29,8 @@ import { connectionCount, descriptorLimit } from "./listeners/descriptors.js";
 import { hostSettings, operationsSettings } from "./flags/floor-settings.js";
 import { HealthListener } from "./listeners/health-listener.js";
 import { openListeners, type ListenAddresses } from "./listeners/listeners.js";
+import { debugFacts } from "./debug-facts.js";
+import { cpuProfile, NodeDebug } from "./node-debug.js";
 import { LiveSettings, type LiveTargets } from "./live-settings.js";
 import type { LeveledLogger } from "./logs.js";
 import { NodeCensus } from "./metrics/census.js";
@@ -334,6 +336,26 @@ function tellStarted(
   audit.happened("started", { version: VERSION, configuration: configDigest(config) });
 }
 
+function makeNodeDebug(
+  parts: Parameters<typeof debugFacts>[0],
+  metrics: Metrics,
+  logger: Partial<LeveledLogger>,
+): NodeDebug {
+  const sources = {
+    at: debugFacts(parts),
+    metrics: () => metrics.text(),
+    logs: () => logger.lastLines?.() ?? [],
+    isEnding: () => parts.node.closing,
+  };
+  return new NodeDebug(sources, { after: systemTimers.after, profile: cpuProfile });
+}
+
+function faultOf(fatal: FatalPort): (error: unknown, requestId: string) => void {
+  return (error, requestId) => {
+    fatal.fatal("unexpected fault in a front end", { requestId, error: errorText(error) });
+  };
+}
+
 function liveTargets(logger: Partial<LeveledLogger>, operations: Operations): LiveTargets {
   return {
     logLevel: (level) => logger.changeLevel?.(level),
@@ -348,7 +370,9 @@ export async function startServer(
   logger: LoggerPort & Partial<LeveledLogger>,
   lines = new LogLines(),
 ): Promise<Result<RunningServer, RefusalKind>> {
-  const audited = AuditLog.open(config.auditLog, config.nodeName, logger, systemClock.monotonicMs);
+  const { auditLog, nodeName } = config;
+  const unkept = logger.unkept ?? logger;
+  const audited = AuditLog.open(auditLog, nodeName, unkept, systemClock.monotonicMs);
   if (!audited.ok) return audited;
   const audit = audited.value;
   const tally = new RequestTally();
@@ -383,22 +407,18 @@ export async function startServer(
   const made = { logger, metrics, tally, backups };
   const serving = makeOperations(config, stack.value, clientEndpoint, made);
   operations = serving;
-  const connections = connectionCount(logger);
-  const unsent = new UnsentBytes();
-  const counted = { connections, unsent, lines };
-  attachMetrics(metrics, { config, disk, node, operations: serving, peers, ...counted });
+  const counted = { connections: connectionCount(logger), unsent: new UnsentBytes() };
+  attachMetrics(metrics, { config, disk, node, operations: serving, peers, lines, ...counted });
   const listeners = await openListeners(config, {
-    connections,
-    unsent,
+    ...counted,
     operations: serving,
     metrics,
     authenticator,
     logger,
     audit,
+    nodeDebug: makeNodeDebug({ config, node, disk, operations: serving }, metrics, logger),
     reloaded,
-    onFault: (error, requestId) => {
-      fatal.fatal("unexpected fault in a front end", { requestId, error: errorText(error) });
-    },
+    onFault: faultOf(fatal),
   });
   if (!listeners.ok) {
     await closeStack(stack.value);

@@ -8,22 +8,27 @@
 import { Writable } from "node:stream";
 import { pino, type Logger } from "pino";
 import type { LogFields, LoggerPort, LogLevel } from "../ports.js";
+import { LogRing } from "./log-ring.js";
 import type { LogLines } from "./metrics/log-lines.js";
 
 const BUFFER_MAX_BYTES = 1024 * 1024;
 
 /** Writes lines to `target` and drops them, counting, while too much waits there. */
 class BoundedStream extends Writable {
+  /** Lines are kept for whoever asks what happened. */
+  isKeeping = true;
   private dropped = 0;
 
   constructor(
     private readonly target: Writable,
     private readonly lines: LogLines,
+    private readonly ring: LogRing,
   ) {
     super({ decodeStrings: false, highWaterMark: BUFFER_MAX_BYTES });
   }
 
   override _write(line: string, _encoding: string, done: () => void): void {
+    if (this.isKeeping) this.ring.add(line.trimEnd());
     if (this.target.writableLength > BUFFER_MAX_BYTES) {
       this.dropped += 1;
       this.lines.dropped += 1;
@@ -61,9 +66,10 @@ class TextStream extends BoundedStream {
   constructor(
     target: Writable,
     lines: LogLines,
+    ring: LogRing,
     private readonly name: string,
   ) {
-    super(target, lines);
+    super(target, lines, ring);
   }
 
   protected override shown(line: string): string {
@@ -74,6 +80,10 @@ class TextStream extends BoundedStream {
 /** A logger whose level may change. */
 export interface LeveledLogger extends LoggerPort {
   changeLevel(level: LogLevel): void;
+  /** The last lines, as JSON. */
+  lastLines(): readonly string[];
+  /** The same log for lines that are not among the last ones. */
+  readonly unkept: LoggerPort;
 }
 
 /**
@@ -87,8 +97,11 @@ export function makeLogger(
   lines: LogLines,
   target: Writable = process.stderr,
 ): LeveledLogger {
+  const ring = new LogRing();
   const stream =
-    format === "json" ? new BoundedStream(target, lines) : new TextStream(target, lines, name);
+    format === "json"
+      ? new BoundedStream(target, lines, ring)
+      : new TextStream(target, lines, ring, name);
   const logger: Logger = pino(
     {
       level,
@@ -98,17 +111,26 @@ export function makeLogger(
     },
     stream,
   );
+  const log = (lineLevel: LogLevel, event: string, fields?: LogFields): void => {
+    if (logger.isLevelEnabled(lineLevel)) lines.made[lineLevel] += 1;
+    if (fields === undefined) logger[lineLevel](event);
+    else logger[lineLevel](fields, event);
+  };
   return {
+    log,
     get wantsDebug(): boolean {
       return logger.level === "debug";
     },
     changeLevel(wanted: LogLevel): void {
       logger.level = wanted;
     },
-    log(lineLevel: LogLevel, event: string, fields?: LogFields): void {
-      if (logger.isLevelEnabled(lineLevel)) lines.made[lineLevel] += 1;
-      if (fields === undefined) logger[lineLevel](event);
-      else logger[lineLevel](fields, event);
+    lastLines: () => ring.lines(),
+    unkept: {
+      log(lineLevel, event, fields): void {
+        stream.isKeeping = false;
+        log(lineLevel, event, fields);
+        stream.isKeeping = true;
+      },
     },
   };
 }

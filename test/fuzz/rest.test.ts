@@ -28,6 +28,7 @@ const routes = restRoutes({
   leaveTimeoutMs: 0,
   adminTimeoutMs: 0,
   metrics: null,
+  nodeDebug: null,
   benchmarkRoute: false,
 });
 const tables: readonly (readonly [string, MemberTable])[] = routes.flatMap((route) =>

@@ -10,6 +10,7 @@
 import { randomBytes } from "node:crypto";
 import type { ConnectionBudget } from "../../base/connections.js";
 import type { UnsentBytes } from "../../base/unsent.js";
+import type { NodeDebugPort } from "../../operations/api/node-debug.js";
 import type { AuditPort } from "../../operations/api/audit.js";
 import type { OperationsPort, RequestContext } from "../../operations/api/requests.js";
 import { ProtoWriter } from "../../proto/codec.js";
@@ -46,6 +47,8 @@ export interface GrpcServerOptions {
   readonly onFault: (error: unknown, requestId: string) => void;
   /** Told of administrative calls and of refusals for who called; null = nobody is. */
   readonly audit: AuditPort | null;
+  /** What GetNodeDebug tells; null = nothing. */
+  readonly nodeDebug: NodeDebugPort | null;
   /** Told of every call, for metrics; null = nobody is. */
   readonly observer: CallObserver | null;
   /** Told of every answer of a data call or batch item, for metrics. */
@@ -56,6 +59,7 @@ export interface GrpcServerOptions {
 export const GRPC_DEFAULTS = {
   keepaliveIntervalMs: 20_000,
   keepaliveTimeoutMs: 10_000,
+  nodeDebug: null,
 } as const;
 
 /** Something with answers that wait for the end of the turn. */

@@ -10,6 +10,8 @@ import { HEALTH_ROUTE } from "./health-route.js";
 import { KV_ROUTES } from "./kv-routes.js";
 import { LOCK_ROUTES } from "./lock-routes.js";
 import { type MetricsSource, nodeRoutes } from "./node-routes.js";
+import { nodeDebugRoute } from "./node-debug-route.js";
+import type { NodeDebugPort } from "../../operations/api/node-debug.js";
 import { openApiText } from "../http/openapi.js";
 import type { Route } from "../http/route.js";
 import { SEQUENCE_ROUTES } from "./sequence-routes.js";
@@ -19,6 +21,7 @@ export interface RouteOptions {
   readonly leaveTimeoutMs: number;
   readonly adminTimeoutMs: number;
   readonly metrics: MetricsSource | null;
+  readonly nodeDebug: NodeDebugPort | null;
   readonly benchmarkRoute: boolean;
 }
 
@@ -49,6 +52,7 @@ export function restRoutes(options: RouteOptions): readonly Route[] {
       leave: options.leaveTimeoutMs,
       backup: BACKUP_CALL_MAX_MS,
     }),
+    nodeDebugRoute(options.nodeDebug),
     ...nodeRoutes(options.version, options.metrics, () => {
       document ??= openApiText(routes, options.version);
       return document;

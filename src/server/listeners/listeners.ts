@@ -12,6 +12,7 @@ import type { ConnectionCount } from "../../base/connections.js";
 import type { UnsentBytes } from "../../base/unsent.js";
 import { failure, ok, type Result } from "../../base/result.js";
 import { createGrpcServer, GRPC_DEFAULTS, type GrpcServer } from "../../grpc/server.js";
+import type { NodeDebugPort } from "../../operations/api/node-debug.js";
 import type { AuditPort } from "../../operations/api/audit.js";
 import type { OperationsPort } from "../../operations/api/requests.js";
 import type { LoggerPort } from "../../ports.js";
@@ -56,6 +57,7 @@ export interface FrontEnds {
   readonly logger: LoggerPort;
   readonly onFault: (error: unknown, requestId: string) => void;
   readonly audit: AuditPort;
+  readonly nodeDebug: NodeDebugPort;
   /** Told of each reload of the certificate: its mistake, or null. */
   readonly reloaded: (what: "https-certificate", mistake: string | null) => void;
 }
@@ -83,6 +85,7 @@ function makeRest(config: ServerConfig, ends: FrontEnds): RestServer {
       hosts: ends.authenticator.required ? null : hostNames(config),
     },
     metrics: { contentType: ends.metrics.contentType, text: () => ends.metrics.text() },
+    nodeDebug: ends.nodeDebug,
     observer: ends.metrics.traffic.rest,
     connections: ends.connections,
     unsent: ends.unsent,
@@ -112,6 +115,7 @@ function makeGrpc(config: ServerConfig, ends: FrontEnds): GrpcServer {
     noopMethod: config.benchmarkRoutes,
     onFault: ends.onFault,
     audit: ends.audit,
+    nodeDebug: ends.nodeDebug,
     observer: ends.metrics.traffic.grpc,
   });
 }

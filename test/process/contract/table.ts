@@ -189,6 +189,8 @@ export const CONTRACT_MESSAGES: Readonly<Record<string, string>> = {
     EffectiveReplicationFactor=4:int32; HostedLocally=5:bool; Replicas=6:rep GrpcPartitionReplica`,
   GrpcPartitionReplica: "Endpoint=1:string; Role=2:GrpcPartitionReplicaRole",
   GrpcGetOverviewRequest: "",
+  GrpcGetNodeDebugRequest: "ProfileSeconds=1:int32",
+  GrpcNodeDebugChunk: "Data=1:bytes",
   GrpcGetOverviewResponse: `Initialized=1:bool; MembershipVersion=2:int64; Level=3:int32;
     LocalNodeId=4:int32; MetaLeaderNodeId=5:int32; Partitions=6:int32;
     PartitionsWithoutLeader=7:int32; PartitionsUnderReplicated=8:int32;
@@ -370,6 +372,7 @@ export const CONTRACT_RPCS: readonly string[] = [
     "GetMembership GetPlacement SetReplicationFactor GetOverview Finalize GetRanges SplitRange MergeRanges " +
       "GetRoutingMetadata",
   ),
+  "Cluster/GetNodeDebug GrpcGetNodeDebugRequest > stream GrpcNodeDebugChunk",
   "Cluster/Leave GrpcClusterLeaveRequest > GrpcClusterLeaveResponse",
   "Backups/TakeFullBackup GrpcTakeFullBackupRequest > GrpcBackupInfoResponse",
   "Backups/TakeIncrementalBackup GrpcTakeIncrementalBackupRequest > GrpcBackupInfoResponse",
@@ -417,6 +420,7 @@ export const CONTRACT_PATHS: readonly (readonly [
   ["POST", "/v1/cluster/replication-factor", "admin"],
   ["GET", "/v1/cluster/overview", "reader"],
   ["POST", "/v1/cluster/finalize", "admin"],
+  ["GET", "/v1/node/debug", "admin"],
   ...["register", "unregister", "split", "merge"].map(
     (name) => ["POST", `/v1/ranges/${name}`, "admin"] as const,
   ),

@@ -63,6 +63,7 @@ export async function startRig(
     maxRequestBytes: 2 << 20,
     authenticator: null,
     metrics: { contentType: "text/plain; version=0.0.4", text: async () => "svc_up 1\n" },
+    nodeDebug: null,
     observer: null,
     browsers: OWN_ORIGIN_ONLY,
     connections: null,
