@@ -130,7 +130,7 @@ export const BACKUP_PARTITIONS_AT_ONCE = 4;
 /** How large a piece of an image in a backup is, about (bytes), and how many are on their way. */
 export const BACKUP_PIECE_BYTES = 64 * KIB;
 export const BACKUP_WINDOW_PIECES = 8;
-/** What images of backups take of a node (bytes in a second). */
+/** What a node ships for backups, images and logs together (bytes in a second). */
 export const BACKUP_BYTES_PER_SECOND = 64 * MIB;
 /** Rows that an image keeps as they were (bytes); beyond that it begins anew, so often at most. */
 export const BACKUP_IMAGE_HELD_MAX_BYTES = 32 * MIB;
