@@ -408,8 +408,8 @@ export class Machine {
     const { lapsedLocks } = this.context;
     this.context = this.contextOf(record);
     this.moved = true;
-    this.context.lapsedLocks = lapsedLocks;
     this.ownership.load(this.groupRows);
+    this.context.lapsedLocks = lapsedLocks;
   }
 
   /** Stops taking part in freezes: the group leaves this node, or the node ends. */
