@@ -18,6 +18,7 @@ import { catalogueName } from "../../../src/backup/names.js";
 import { falseSignatures } from "../../doubles/backup/false-archive.js";
 import type { HistoryRecorder } from "../../judge/history.js";
 import type { Leaderships } from "../../judge/checkers/clients/leaderships.js";
+import type { Prng } from "../../../src/base/prng.js";
 import type { SimNetwork } from "../net/network.js";
 import type { Plan } from "../plan/plan.js";
 import type { GroupSample } from "../world/observe.js";
@@ -90,6 +91,9 @@ export class BackupRun {
   private readonly writers: ChainWriter[] = [];
   private readonly takings = new Map<number, Taking>();
   private readonly last: LastBackups;
+  private readonly crashes: Prng;
+  private readonly whom: Prng;
+  private isPeace = false;
   private readonly pauses: PauseLook;
   private readonly signatures: ReturnType<typeof falseSignatures>;
   /** The newest term of each group that anybody led in. */
@@ -116,7 +120,9 @@ export class BackupRun {
       ...([parts.leaderships, founders, partitions, null] as const),
     );
     const left = (): readonly Server[] => this.restorer.forced?.servers ?? servers;
-    this.asker = new Asker(world, backups, left, this.view());
+    this.asker = new Asker(world, backups, () => this.anyCluster(left()), this.view());
+    this.crashes = world.prng("crashes of keepers");
+    this.whom = world.prng("whose backups");
     this.faults = new DirectoryFaults(world, backups, directory, this.catalogued);
     this.pauses = new PauseLook(world, () => this.allServers(), checks.pauses);
     const { requestTimeoutMs } = plan;
@@ -148,6 +154,25 @@ export class BackupRun {
       },
       changes: () => this.changes,
     };
+  }
+
+  /** Mostly the one that is there all the time; now and then one that was restored. */
+  private anyCluster(left: readonly Server[]): readonly Server[] {
+    const { clusters } = this.restorer;
+    const other = clusters[this.whom.below(Math.max(1, clusters.length))];
+    return other !== undefined && this.whom.chance(1, 4) ? other.servers : left;
+  }
+
+  /** The machine of a keeper may go down in any phase. */
+  private crashKeeper(node: number): void {
+    const { backups, world } = this.parts;
+    if (this.isPeace || !this.crashes.chance(backups.keeperCrashPercent, 100)) return;
+    const kind = this.crashes.chance(1, 2) ? "kill" : "power-loss";
+    world.schedule(this.crashes.below(20), () => {
+      if (this.isPeace || !this.takings.has(node)) return;
+      const server = this.allServers().find(({ nodeId, isUp }) => nodeId === node && isUp);
+      server?.end(kind, "it goes down while it takes a backup");
+    });
   }
 
   /** Of all clusters. */
@@ -212,6 +237,7 @@ export class BackupRun {
       const { leaderChanges } = this;
       this.takings.set(node, { request, sinceMs: this.parts.world.nowMs, leaderChanges, phase });
     }
+    this.crashKeeper(node);
     if (request.kind === "coordinated" && phase === "marks") this.pauses.begin();
   }
 
@@ -295,6 +321,7 @@ export class BackupRun {
   }
 
   settle(): void {
+    this.isPeace = true;
     this.asker.stop();
     this.faults.heal();
     for (const writer of this.writers) writer.stop();

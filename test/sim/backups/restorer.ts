@@ -5,6 +5,7 @@
  * Invariants: 1. A restore is asked for like everything else, through the operations of a node. 2. A
  * cluster is started on what a restore left, and on nothing else.
  */
+import { COUNTER_MAX } from "../../../src/base/hlc.js";
 import { uuidOf } from "../../../src/backup/names.js";
 import type { Prng } from "../../../src/base/prng.js";
 import { IDENTITY_KEY } from "../../../src/host/storage/identity.js";
@@ -169,7 +170,22 @@ export class Restorer {
     const [root = leaf] = this.run.catalogued.chainOf(leaf);
     const from = Math.max(...root.manifest.partitionRanges.map(({ fromStamp }) => fromStamp.l));
     const to = Math.min(...leaf.manifest.partitionRanges.map(({ toStamp }) => toStamp.l));
-    return to < from ? 0 : from + this.prng.below(to - from + 1);
+    if (to < from) return 0;
+    const inside = this.sharedTimes(leaf).filter((atMs) => atMs >= from && atMs <= to);
+    if (inside.length > 0 && this.prng.chance(2, 3)) {
+      return inside[this.prng.below(inside.length)] as number;
+    }
+    return from + this.prng.below(to - from + 1);
+  }
+
+  /** Milliseconds with several entries of a partition: they are restored whole or not at all. */
+  private sharedTimes({ cluster: { truth } }: Published): number[] {
+    return truth.partitions.flatMap((partition) => {
+      return truth.entries(partition).flatMap((entry) => {
+        const { l = 0, c = 0 } = entry?.stamp ?? {};
+        return c > 0 && c < COUNTER_MAX ? [l] : [];
+      });
+    });
   }
 
   private begin(leaf: Published, target: string, targetTimeMs: number): void {

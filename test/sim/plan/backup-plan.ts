@@ -43,6 +43,8 @@ export interface BackupPlan {
   readonly chainThinkMs: number;
   /** How far the wall clocks of nodes are apart from the beginning on (ms). */
   readonly clocksApartMs: number;
+  /** Of a hundred phases of taking a backup, those in which the machine that takes it goes down. */
+  readonly keeperCrashPercent: number;
   /** Clusters that are restored, at most. */
   readonly restores: number;
   /** The first restored node takes the place of one of the old cluster that is gone for good. */
@@ -89,6 +91,7 @@ export function backupPlan(prng: Prng, nodes: number): BackupPlan {
     chainWriters: pick(prng, [1, 2, 3]),
     chainThinkMs: pick(prng, [10, 60, 60]),
     clocksApartMs: pick(prng, [0, 0, 20, 3000, 40_000]),
+    keeperCrashPercent: pick(prng, [0, 2, 6]),
     restores: pick(prng, [1, 1, 2, 2, 3]),
     takesPlace: nodes >= 3 && prng.chance(1, 3),
     grows: prng.chance(1, 3),

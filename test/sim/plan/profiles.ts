@@ -113,6 +113,24 @@ const MOVES_SEEN = {
   ...{ [`${MOVED}: split moves`]: 50, [`${MOVED}: merge moves`]: 50, [`${MOVED}: home moves`]: 20 },
 };
 
+/** The property under which the world counts what it did about backups. */
+const TAKEN = "what backups went through";
+/** What a hundred seeds of backups must have gone through. */
+const BACKUPS_SEEN = {
+  ...{ [`${TAKEN}: coordinated cuts`]: 100, [`${TAKEN}: restores`]: 60 },
+  [`${TAKEN}: coordinated cuts with a leader change inside`]: 5,
+  [`${TAKEN}: coordinated cuts with clocks apart`]: 20,
+  "coordinated cuts are closed: chains over three groups": 20,
+  ...{ [`${TAKEN}: second restores`]: 15, [`${TAKEN}: second restores of a backup`]: 8 },
+  "chains go on from their parents: substituted ParentLogCompacted": 2,
+  "chains go on from their parents: substituted TopologyChangedSinceParent": 2,
+  ...Object.fromEntries(
+    ["beginning", "images", "marks", "logs", "checking", "publishing"].map((phase) => {
+      return [`${TAKEN}: crashes in phase ${phase}`, 1];
+    }),
+  ),
+};
+
 /** What `seeds` seeds of a profile must have shown at least, by kind of evidence. */
 export function expectedOf({ expects = {} }: Profile, seeds: number): Record<string, number> {
   const parts = Object.entries(expects).map(([name, count]) => {
@@ -235,6 +253,7 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
     ticks: 16_000,
     faultEveryMs: [1000, 3000, 8000],
     work: { largeValues: 0 },
+    expects: BACKUPS_SEEN,
   },
   "calm-five": { name: "calm-five", nodes: [5], faults: [], thinkMs: [1000], clients: [8] },
   /** Many nodes and groups under little load: how cost grows with the cluster. */

@@ -1,6 +1,7 @@
 /**
  * The planted bugs of the whole node; the table of README.md is made from this list.
  */
+import { backupBugs } from "./backups.js";
 import { coreBugs } from "./core.js";
 import { diskBugs } from "./disk.js";
 import { hostBugs } from "./host.js";
@@ -25,6 +26,7 @@ const planted: readonly Mutation[] = [
   ...placementBugs,
   ...operationBugs,
   ...rangeBugs,
+  ...backupBugs,
 ];
 
 /** Those that are caught. */

@@ -425,6 +425,8 @@ class Run {
     const isFixed =
       this.operator === null &&
       this.ranges === null &&
+      // Who asks for a pass waits for the lease of one who died, behind another turn.
+      this.backups === null &&
       this.plan.joiners === 0 &&
       this.replaced === 0;
     const changesMs = isFixed ? PEACE_MS : MEMBERS_PEACE_MS;

@@ -4,6 +4,7 @@
  * Invariants: 1. The bounds are of what one node may hold at most; nothing that a run did widens them. 2. The log is
  * judged only when the disk and the store have worked for a while: while nothing can be flushed nothing can be dropped.
  */
+import { PITR_LOG_MAX_BYTES } from "../../../../src/base/limits.js";
 import type { HostSettings } from "../../../../src/host/settings.js";
 import type { OperationsSettings } from "../../../../src/operations/api/settings.js";
 import type { NodeMeasure } from "../../../sim/world/observe.js";
@@ -39,8 +40,10 @@ export function boundsOf(
   const rowBytes = operations.valueMaxBytes + OVERHEAD_BYTES;
   const rows = 2 * host.unflushedRowsMax + groups * host.inFlightEntriesMax * host.batchEntriesMax;
   const forOthers = KEEP_FACTOR * host.logKeepBytesMax;
+  const forBackups = host.pitrWindowMs > 0 ? PITR_LOG_MAX_BYTES : 0;
   return {
-    logBytes: groups * entries * entryBytes + forOthers + SEGMENTS_IN_USE * segmentBytes,
+    logBytes:
+      groups * entries * entryBytes + forOthers + forBackups + SEGMENTS_IN_USE * segmentBytes,
     // What a group applies next is looked at before, not after.
     unflushedBytes: Math.min(rows * rowBytes, 2 * host.unflushedBytesMax + groups * entryBytes),
     queuedBytes: Math.min(groups * host.queuedBytesMax, host.nodeQueuedBytesMax) + entryBytes,
