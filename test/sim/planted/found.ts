@@ -32,8 +32,11 @@ export function readFound(): Map<string, Found> {
 function textOf(found: ReadonlyMap<string, Found>): string {
   const bugs = [...found].map(([name, known]) => {
     const members = Object.entries(known).map(([member, value]: [string, unknown]) => {
-      const text = JSON.stringify(value).replaceAll(",", ", ").replaceAll('":', '": ');
-      return `    ${JSON.stringify(member)}: ${text.replace("{", "{ ").replace("}", " }")}`;
+      // What a run said stays as it is, however often the file is written.
+      const json = JSON.stringify(value);
+      const isWords = typeof value === "string";
+      const text = isWords ? json : json.replaceAll(",", ", ").replaceAll('":', '": ');
+      return `    ${JSON.stringify(member)}: ${isWords ? text : text.replace("{", "{ ").replace("}", " }")}`;
     });
     return `  ${JSON.stringify(name)}: {\n${members.join(",\n")}\n  }`;
   });

@@ -1,7 +1,7 @@
 /**
  * The planted bugs of the whole node; the table of README.md is made from this list.
  */
-import { backupBugs } from "./backups.js";
+import { backupBugs } from "../../planted/backups/worlds.js";
 import { coreBugs } from "./core.js";
 import { diskBugs } from "./disk.js";
 import { hostBugs } from "./host.js";

@@ -1,10 +1,10 @@
 /**
  * Planted bugs of backups and restores. Most of them are those that tests of the rooms find, see
- * `test/planted/backups/`: here whole clusters have to show them.
+ * the files beside this one: here whole clusters have to show them.
  */
-import { backupBugs as roomBugs } from "../../planted/backups/machine.js";
-import type { PlanOverrides } from "../plan/plan.js";
-import { type Floor, edit, type Mutation, plantedIn } from "./mutation.js";
+import { backupBugs as roomBugs } from "./machine.js";
+import type { PlanOverrides } from "../../sim/plan/plan.js";
+import { type Floor, edit, type Mutation, plantedIn } from "../../sim/planted/mutation.js";
 
 /** The bug of a room with this name. */
 function known(floor: Floor, name: string, overrides: PlanOverrides = {}): Mutation {
