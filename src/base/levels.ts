@@ -221,7 +221,11 @@ export interface Permits {
   /** At this level all commands are permitted, or all operations. */
   readonly commandsFrom: number;
   readonly operationsFrom: number;
+  /** Since which level try-lock waits, and locks are spoken of in full between nodes. */
+  readonly waitsFrom: number;
 }
+
+const WAITS_FROM = 2;
 
 export function permitsOf(
   commands: Readonly<Record<string, number>>,
@@ -233,6 +237,7 @@ export function permitsOf(
     operations,
     commandsFrom,
     operationsFrom: Math.max(...Object.values(operations)),
+    waitsFrom: WAITS_FROM,
   };
 }
 

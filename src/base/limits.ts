@@ -177,6 +177,20 @@ export const FEEDING_PLACES = 2;
 export const ERASING_MAX = 4;
 /** Rows of one of them that are deleted in one go. */
 export const ERASED_ROWS_MAX = 500;
+/** Requests of one owner that share a place in the queue of a lock. */
+export const LOCK_PLACE_REQUESTS_MAX = 4;
+/** A place whose request went without a word is kept for so long (ms). */
+export const LOCK_PLACE_KEPT_MS = 2000;
+/** A request that waits for a lock ends so long before the deadline of its client (ms). */
+export const LOCK_WAIT_MARGIN_MS = 50;
+/** Longest wait for a lock that one call of REST may ask for: silence bounds of proxies (ms). */
+export const LOCK_REST_WAIT_MAX_MS = 120_000;
+/** Longest that `--lock-max-wait` may be (ms). */
+export const LOCK_WAIT_CONFIGURABLE_MAX_MS = 86_400_000;
+/** Waiting try-locks of one batch stream. */
+export const LOCK_STREAM_WAITS_MAX = 8192;
+/** Note of a grant, and reason of a forced release (bytes). */
+export const LOCK_NOTE_MAX_BYTES = 1024;
 export const REQUEST_ID_MAX_CHARACTERS = 128;
 
 /** Time of a client for the request line and headers (ms). */

@@ -26,7 +26,7 @@ export type {
   SequenceUpdate,
 } from "./sequences/sequence-shapes.js";
 export { SequencePrefetch, type PrefetchOptions } from "./sequences/prefetch.js";
-export { Locks, type LockStep } from "./locks/locks.js";
+export { Locks, type LockStep, type TryStep } from "./locks/locks.js";
 export type {
   AcquireOptions,
   LockCallOptions,

@@ -62,7 +62,8 @@ function addUnary(gate: Gate, runtime: GrpcRuntime, health: HealthService): void
   const boundMs = runtime.options.requestTimeoutMs + MARGIN_MS;
   const data = [...SEQUENCER_METHODS, ...LOCKER_METHODS, ...KEYVALUER_METHODS];
   for (const method of data) {
-    single(gate, method.path, method.role, boundMs, dataHandler(runtime, method));
+    const waitMs = method.kind === "try-lock" ? runtime.options.lockMaxWaitMs : 0;
+    single(gate, method.path, method.role, boundMs + waitMs, dataHandler(runtime, method));
   }
   for (const method of adminMethods(runtime.operations)) {
     single(gate, method.path, method.role, method.boundMs, adminHandler(runtime, method));
@@ -105,7 +106,10 @@ function openBatch(
   const stream = new BatchStream(runtime, kind, call, (closed) => streams.delete(closed));
   streams.add(stream);
   // At once, so that the client knows before its first item.
-  call.respond(kind.frames);
+  const spoken: string[] = [];
+  if (kind.frames) spoken.push("svc-batch-frames");
+  if (kind.cancel !== null) spoken.push("svc-lock-wait");
+  call.respond(spoken);
   return stream;
 }
 

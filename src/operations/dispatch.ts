@@ -6,6 +6,7 @@
  * What another node answered is given on as it is; only the hint says who forwarded (C11). 3. A
  * request that was forwarded already is not forwarded again.
  */
+import { LockType } from "../base/result-types.js";
 import type { DataAnswer } from "./api/answers.js";
 import { isReading } from "./forwarding/forwarded.js";
 import { type Elsewhere, Journey } from "./journey.js";
@@ -15,7 +16,7 @@ import { executeMany } from "./kv/kv-many.js";
 import { readRange } from "./kv/kv-pages.js";
 import { scanCluster, scanLocal } from "./kv/kv-scan.js";
 import { readSpan } from "./kv/span-read.js";
-import { executeLock } from "./locks.js";
+import { executeLock, giveBackHere } from "./locks.js";
 import {
   type DataRequest,
   type RequestContext,
@@ -32,6 +33,7 @@ import type { Place } from "./serving/placement.js";
 import type { Serving } from "./serving/serving.js";
 import { NOWHERE, endAnswer } from "./api/shapes.js";
 import type { Family } from "./api/kind.js";
+import type { GiveBackCall } from "./wire/calls.js";
 
 export type Finish = (answer: DataAnswer) => void;
 
@@ -44,6 +46,7 @@ export class Dispatch {
   execute(request: DataRequest, context: RequestContext, finish: Finish): void {
     const family = familyOf(request);
     if (isSingle(request, family)) {
+      if (context.wait !== undefined) finish = this.givingBack(request, context, finish);
       const elsewhere: Elsewhere = (partition, isUnowned) => {
         if (!mayForward(context)) return this.sendBack(request, finish);
         const carryOut = (onward: Elsewhere): void => {
@@ -64,6 +67,52 @@ export class Dispatch {
     return scanLocal(serving, request, context.deadlineMs, fail, finish);
   }
 
+  /**
+   * The end of a request that may wait: what was granted while its caller went away is given back
+   * at once, unless another request of its owner may have been told of it, too; the caller, if it
+   * hears anything, hears that it has nothing, or that nobody knows (P-182).
+   */
+  private givingBack(request: SingleRequest, context: RequestContext, finish: Finish): Finish {
+    return (answer) => {
+      context.wait?.heldBy(null);
+      const isGranted = answer.kind === "lock" && answer.type === LockType.locked;
+      if ((context.wait?.leaving ?? null) === null || !isGranted || request.kind !== "try-lock") {
+        return finish(answer);
+      }
+      const { resource, owner, durability } = request;
+      const { fencingToken } = answer;
+      const call = { kind: "give-back", resource, owner, durability, fencingToken } as const;
+      this.giveBack(call, context.requestId, (isGiven) => {
+        finish(endAnswer(request.kind, isGiven ? "aborted" : "mustRetry", NOWHERE, null));
+      });
+    };
+  }
+
+  /** Asks the leader once: whoever leads later does not know who else was told. */
+  private giveBack(call: GiveBackCall, requestId: string, done: (isGiven: boolean) => void): void {
+    const { placement, leaders, calls, ports, settings } = this.serving;
+    if (placement.lockPlace(call.resource)?.group.isLeader() === true) {
+      return this.giveBackLed(call, done);
+    }
+    const route = placement.routeOf({ ...call, kind: "get-lock" });
+    const to = route === null ? 0 : leaders.of(route.partition);
+    if (route === null || to === 0) return ports.timer.soon(() => done(false));
+    const deadlineMs = ports.clock.monotonicMs() + settings.requestTimeoutMs;
+    const { partition } = route;
+    calls.ask({ to, partition, request: call, requestId, deadlineMs }, (result) => {
+      const { answer } = result.status === "answered" ? result : { answer: null };
+      done(answer?.kind === "given-back" && answer.isGiven);
+    });
+  }
+
+  /** As the leader, or not at all. */
+  giveBackLed(call: GiveBackCall, done: (isGiven: boolean) => void): void {
+    const place = this.serving.placement.lockPlace(call.resource);
+    if (place?.group.isLeader() === true)
+      return giveBackHere(this.serving, place.group, call, done);
+    this.serving.ports.timer.soon(() => done(false));
+  }
+
   /** As `single`; a bucket that lies in several ranges is read from all of them. */
   private carryOut(
     request: SingleRequest,
@@ -76,7 +125,7 @@ export class Dispatch {
     const isSpread =
       isOf(request, "bucket", family) && serving.placement.touchedRanges(request).length > 1;
     if (!isSpread || !mayForward(context)) {
-      return this.single(request, context.deadlineMs, finish, elsewhere, family);
+      return this.single(request, context, finish, elsewhere, family);
     }
     const fail = this.failOf(request, finish, null);
     readSpan(serving, request, context, {
@@ -93,7 +142,7 @@ export class Dispatch {
    */
   single(
     request: SingleRequest,
-    deadlineMs: number,
+    { deadlineMs, wait }: RequestContext,
     finish: Finish,
     elsewhere: Elsewhere,
     family: Family = familyOf(request),
@@ -118,7 +167,7 @@ export class Dispatch {
     if (!place.group.isLeader()) return elsewhere(place.group.partition, false);
     if (!this.serving.permits(request.kind, place.group)) return this.notAtLevel(fail);
     const attempt = new Attempt(this.serving, place, deadlineMs, fail, finish);
-    if (isOf(request, "lock", family)) return executeLock(attempt, request);
+    if (isOf(request, "lock", family)) return executeLock(attempt, request, wait ?? null);
     if (isOf(request, "key", family)) return executeKey(attempt, request);
     return request.kind === "kv-bucket"
       ? readBucket(attempt, request)

@@ -26,8 +26,11 @@ import {
   type DataRequest,
   Durability,
   type RequestContext,
+  type TryLockRequest,
+  WaitControl,
   isOf,
   isSingle,
+  isWaiting,
 } from "./api/requests.js";
 import { HeldWatches } from "./kv/held-watches.js";
 import type { ScanQuery } from "./kv/kv-merge.js";
@@ -74,6 +77,8 @@ function queryOfPart(
 
 export class Executions {
   private readonly watches: HeldWatches;
+  /** Requests of other nodes that wait for locks here: by node, by life and id of the call. */
+  private readonly waiting = new Map<number, Map<string, WaitControl>>();
 
   constructor(
     private readonly serving: Serving,
@@ -86,13 +91,56 @@ export class Executions {
   /** Begins with every call of a frame from `from`. */
   take(from: number, { epoch, items }: Extract<Frame, { direction: "calls" }>): void {
     for (const { id, content } of items) {
-      const reply: Reply = (answer) => this.serving.calls.reply(from, epoch, id, answer);
-      if (content === null) reply(UNREADABLE);
-      else {
-        this.tell(from, content);
-        this.begin(content, reply);
+      const knowsLocks = content?.knowsLocks === true;
+      const reply: Reply = (answer) => {
+        this.serving.calls.reply(from, epoch, id, answer, knowsLocks);
+      };
+      if (content === null) {
+        reply(UNREADABLE);
+        continue;
       }
+      this.tell(from, content);
+      const { request } = content;
+      if (request.kind === "cancel-wait") {
+        const how = request.mayReturn ? "left" : "cancelled";
+        this.waiting.get(from)?.get(`${epoch}/${request.id}`)?.leave(how);
+        reply({ kind: "wait-cancelled" });
+      } else if (isWaiting(request)) this.wait(from, `${epoch}/${id}`, content, request, reply);
+      else this.begin(content, reply);
     }
+  }
+
+  /** The link to `from` is gone: who waited by it may come back by another way (Q8). */
+  linkDown(from: number): void {
+    for (const control of [...(this.waiting.get(from)?.values() ?? [])]) control.leave("left");
+  }
+
+  /** A request that may wait for a lock: it is counted apart, and takes as long as it waits. */
+  private wait(
+    from: number,
+    name: string,
+    { budgetMs, requestId }: CallItem,
+    request: TryLockRequest,
+    reply: Reply,
+  ): void {
+    const { serving, admission } = this;
+    const { settings, ports, waits } = serving;
+    const sinceMs = ports.clock.monotonicMs();
+    const waitMs = Math.min(request.waitMs ?? 0, settings.lockMaxWaitMs);
+    const deadlineMs = sinceMs + Math.min(budgetMs, waitMs + settings.requestTimeoutMs);
+    const control = new WaitControl(sinceMs, Math.min(sinceMs + waitMs, deadlineMs));
+    const refusal = admission.refusal() ?? (waits.enterOther() ? null : "overloaded");
+    const names = this.waiting.get(from) ?? new Map<string, WaitControl>();
+    this.waiting.set(from, names);
+    names.set(name, control);
+    const finish: Reply = (answer) => {
+      control.heldBy(null);
+      names.delete(name);
+      if (names.size === 0 && this.waiting.get(from) === names) this.waiting.delete(from);
+      if (refusal === null) waits.leaveOther();
+      reply(answer);
+    };
+    this.data(request, refusal, { deadlineMs, forwardHops: 1, requestId, wait: control }, finish);
   }
 
   private tell(from: number, { requestId, request }: CallItem): void {
@@ -122,6 +170,12 @@ export class Executions {
         return this.spanStands(request.watch, deadlineMs, finish);
       case "remove-member":
         return this.removal(request.nodeId, nowMs + budgetMs, refusal, finish);
+      case "cancel-wait":
+        return finish(UNREADABLE);
+      case "give-back":
+        return this.dispatch.giveBackLed(request, (isGiven) => {
+          finish({ kind: "given-back", isGiven });
+        });
       case "finalize":
         return this.finalize(request.level, deadlineMs, refusal, finish);
       case "register-range":
@@ -159,7 +213,7 @@ export class Executions {
       finish(isCut && !isLate ? unexecuted(request, "mustRetry", "shutting-down") : answer);
     };
     if (isSingle(request)) {
-      return dispatch.single(request, context.deadlineMs, done, (partition, isUnowned) => {
+      return dispatch.single(request, context, done, (partition, isUnowned) => {
         finish(isUnowned ? this.notOwned() : this.notTaken(partition));
       });
     }

@@ -11,7 +11,7 @@
 import type { PartitionId } from "../base/ids.js";
 import type { DataAnswer, Refusal } from "./api/answers.js";
 import type { RequestContext, SingleRequest } from "./api/requests.js";
-import { endAnswer } from "./api/shapes.js";
+import { NOWHERE, endAnswer } from "./api/shapes.js";
 import { forwarded, isAnswerTo, isReading } from "./forwarding/forwarded.js";
 import { type ForwardProgress, type ForwardTask, Forwarder } from "./forwarding/forwarder.js";
 import { MovePauses } from "./serving/move-waits.js";
@@ -43,6 +43,7 @@ export class Journey {
 
   /** Goes on from where nothing was done. */
   goOn(partition: PartitionId, isUnowned: boolean): void {
+    if (this.hasLeft) return this.leave();
     if (isUnowned) this.pause();
     else this.forward(partition);
   }
@@ -60,9 +61,18 @@ export class Journey {
     const { serving, request, finish } = this;
     const { requestId, deadlineMs } = this.context;
     this.usedVersion = serving.placement.mapVersion;
+    const { wait } = this.context;
+    const asked = (): SingleRequest => this.asked();
+    let askedMs = 0;
     const task: ForwardTask = {
       partition,
-      request,
+      get request() {
+        return asked();
+      },
+      began: (id) => {
+        askedMs = serving.ports.clock.monotonicMs();
+        wait?.heldBy((how) => serving.calls.cancelWait(id, how === "left"));
+      },
       requestId,
       deadlineMs,
       reading: isReading(request.kind),
@@ -73,8 +83,9 @@ export class Journey {
         });
       },
       answered: (answer) => {
-        if (isAnswerTo(request, answer)) finish(forwarded(answer, serving.settings.routingHints));
-        else this.mustRetry(null);
+        if (!isAnswerTo(request, answer)) return this.mustRetry(null);
+        const given = forwarded(answer, serving.settings.routingHints);
+        finish(wait === undefined ? given : waitedHere(given, askedMs - wait.sinceMs));
       },
       unowned: () => this.pause(),
       isElsewhere: () => {
@@ -86,10 +97,35 @@ export class Journey {
     new Forwarder(serving, task, this.progress).go();
   }
 
+  /** The request as another node is asked: of its wait, what is left. */
+  private asked(): SingleRequest {
+    const { request } = this;
+    const { wait } = this.context;
+    if (wait === undefined || request.kind !== "try-lock") return request;
+    const leftMs = Math.ceil(wait.waitUntilMs - this.serving.ports.clock.monotonicMs());
+    return { ...request, waitMs: Math.max(1, leftMs) };
+  }
+
+  private get hasLeft(): boolean {
+    return (this.context.wait?.leaving ?? null) !== null;
+  }
+
+  /** Nobody waits any more, and nothing was done. */
+  private leave(): void {
+    const { timer } = this.serving.ports;
+    timer.soon(() => this.finish(endAnswer(this.request.kind, "aborted", NOWHERE, null)));
+  }
+
   /** With a refusal nothing is said of where to go. */
   private mustRetry(refusal: Refusal | null): void {
     const { placement, origins } = this.serving;
     const route = refusal === null ? placement.routeOf(this.request) : null;
     this.finish(endAnswer(this.request.kind, "mustRetry", origins.elsewhere(route), refusal));
   }
+}
+
+/** The answer to a wait that began here `beforeMs` before the node was asked that decided. */
+function waitedHere(answer: DataAnswer, beforeMs: number): DataAnswer {
+  if (answer.kind !== "lock" || answer.waitedMs === null) return answer;
+  return { ...answer, waitedMs: answer.waitedMs + Math.max(0, Math.floor(beforeMs)) };
 }

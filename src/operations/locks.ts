@@ -1,13 +1,18 @@
 /**
- * The lock operations: try-lock, try-extend, try-unlock, get-info.
+ * The lock operations: try-lock, which may wait, try-extend, try-unlock, get-info.
  *
  * Invariants: 1. Persistent changes are decided in apply, ephemeral ones in the leader's table in
  * the turn of a confirmed round (L16): never from a cache alone. 2. get-info tells nothing about a
- * lease end that the log has not seen.
+ * lease end that the log has not seen. 3. While somebody waits for a lock, nobody else is granted
+ * it or finds it free (Q3): a release takes the grant of the next one along, and whatever could
+ * find a lease ended goes behind the try of the first one.
  */
 import { present } from "../base/assert.js";
 import { textSizeBytes } from "../base/bytes.js";
 import { Int64 } from "../base/int64.js";
+import { type Decision, leaseLeft } from "../host/waiting/lock-decisions.js";
+import type { LockQueues } from "../host/waiting/lock-queues.js";
+import { NO_TOKEN, type Queue, type WaitEnd } from "../host/waiting/queue.js";
 import { type LockCommand, type LockOutcome, LockType } from "../machine/commands/command.js";
 import type { LockReading } from "../machine/decision/reading.js";
 import type { LockAnswer } from "./api/answers.js";
@@ -16,8 +21,13 @@ import {
   type GetLockRequest,
   type LockRequest,
   type TryLockRequest,
+  type TryUnlockRequest,
+  type WaitControl,
 } from "./api/requests.js";
+import type { GroupAccess } from "./api/host-view.js";
 import { lockAnswer } from "./api/shapes.js";
+import type { Serving } from "./serving/serving.js";
+import type { GiveBackCall } from "./wire/calls.js";
 import { Attempt, type Fail } from "./serving/attempt.js";
 
 type LockAttempt = Attempt<LockAnswer>;
@@ -25,12 +35,47 @@ type LockAttempt = Attempt<LockAnswer>;
 /** Bytes of a lock command beside resource and owner, at most. */
 const COMMAND_BYTES = 32;
 
-/** Carries out one acceptable lock request. */
-export function executeLock(attempt: LockAttempt, request: LockRequest): void {
-  if (request.kind === "try-lock") return tryLock(attempt, request);
-  if (request.kind !== "get-lock") return changeLock(attempt, request);
-  if (request.durability === Durability.persistent) return getLock(attempt, request);
-  getEphemeralLock(attempt, request);
+/** Gives back what was granted by this leader to a request that is gone. */
+export function giveBackHere(
+  serving: Serving,
+  group: GroupAccess,
+  { resource, owner, durability, fencingToken }: GiveBackCall,
+  done: (isGiven: boolean) => void,
+): void {
+  const command = { kind: "try-unlock", resource, owner } as const;
+  const isOfTable = durability === Durability.ephemeral;
+  serving.queues(group).giveBackLate(command, isOfTable, fencingToken.toBigInt(), done);
+}
+
+/** Carries out one acceptable lock request. `wait`: of one that may wait. */
+export function executeLock(
+  attempt: LockAttempt,
+  request: LockRequest,
+  wait: WaitControl | null,
+): void {
+  if (request.kind === "try-lock") {
+    return wait === null ? tryLock(attempt, request) : waitForLock(attempt, request, wait);
+  }
+  if (request.kind === "get-lock") return getLock(attempt, request);
+  const queue = queueOf(attempt, request);
+  if (queue === null) return changeLock(attempt, request);
+  if (request.kind === "try-unlock") return release(attempt, request, queue);
+  queuesOf(attempt).goFirst(queue);
+  changeLock(attempt, request);
+}
+
+function queuesOf({ serving, group }: LockAttempt): LockQueues {
+  return serving.queues(group);
+}
+
+function isEphemeral({ durability }: LockRequest): boolean {
+  return durability === Durability.ephemeral;
+}
+
+/** The queue of the lock, if somebody waits for it. */
+function queueOf(attempt: LockAttempt, request: LockRequest): Queue | null {
+  const queue = queuesOf(attempt).find(request.resource, isEphemeral(request));
+  return queue !== null && queue.living > 0 ? queue : null;
 }
 
 /** One caller more who tries for the resource; too many are turned away before anything is done. */
@@ -50,7 +95,65 @@ function tryLock(attempt: LockAttempt, request: TryLockRequest): void {
     contention.leave(resource);
     done(answer);
   });
-  changeLock(counted, request);
+  const queue = queueOf(attempt, request);
+  if (queue === null || queue.isHeldBy(request.owner)) return tryBehind(counted, request);
+  // Somebody waits: the lock is somebody else's, or will be theirs (Q3).
+  counted.confirm(() => {
+    const still = queueOf(attempt, request);
+    if (still === null || still.isHeldBy(request.owner)) return tryBehind(counted, request);
+    counted.done(withQueue(counted, request, lockAnswer(LockType.busy, Int64.ZERO, origin)));
+  });
+}
+
+/** Tries, behind whoever waits if the lease may be over. */
+function tryBehind(attempt: LockAttempt, request: TryLockRequest): void {
+  const queue = queueOf(attempt, request);
+  if (queue !== null) queuesOf(attempt).goFirst(queue);
+  changeLock(attempt, request);
+}
+
+function waitForLock(attempt: LockAttempt, request: TryLockRequest, wait: WaitControl): void {
+  const { serving, group, deadlineMs } = attempt;
+  const queues = queuesOf(attempt);
+  const { resource, owner, expiresMs, note = null } = request;
+  const done = (end: WaitEnd): void => {
+    wait.heldBy(null);
+    waitEnded(attempt, wait, end);
+  };
+  const wish = { owner, expiresMs, note, untilMs: wait.waitUntilMs, deadlineMs, done };
+  const waiter = queues.ask(resource, isEphemeral(request), wish);
+  if (waiter === null) return;
+  wait.heldBy((how) => serving.queues(group) === queues && queues.leave(waiter, how));
+}
+
+function waitEnded(attempt: LockAttempt, wait: WaitControl, end: WaitEnd): void {
+  const { serving, group, origin, fail, done } = attempt;
+  const waitedMs = serving.ports.clock.monotonicMs() - wait.sinceMs;
+  switch (end.kind) {
+    case "granted": {
+      serving.ports.meter.lockGranted();
+      const { token, leaseLeftMs, decidedAgoMs, waiters } = end;
+      const answer = lockAnswer(LockType.locked, Int64.fromBigInt(token), origin);
+      // Never longer than it was: whoever holds the lock counts its lease by this.
+      const untilThenMs = Math.max(0, Math.floor(waitedMs - decidedAgoMs));
+      return done({ ...answer, leaseLeftMs, waitedMs: untilThenMs, waiters });
+    }
+    case "busy": {
+      const { position, waiters } = end;
+      const answer = lockAnswer(LockType.busy, Int64.ZERO, origin);
+      return done({ ...answer, waitedMs: Math.ceil(waitedMs), position, waiters });
+    }
+    case "aborted":
+      return fail("aborted", null, group);
+    case "moved":
+      return attempt.moved();
+    case "unknown":
+      return attempt.retry();
+    case "refused":
+      return fail("mustRetry", end.reason, null);
+    case "failed":
+      return done(lockAnswer(end.type, Int64.ZERO, origin));
+  }
 }
 
 function commandOf(request: Exclude<LockRequest, GetLockRequest>): LockCommand {
@@ -59,52 +162,137 @@ function commandOf(request: Exclude<LockRequest, GetLockRequest>): LockCommand {
   return { kind: request.kind, resource, owner, expiresMs: request.expiresMs };
 }
 
+function sizeOf(command: LockCommand): number {
+  return COMMAND_BYTES + textSizeBytes(command.resource) + command.owner.length;
+}
+
 function changeLock(attempt: LockAttempt, request: Exclude<LockRequest, GetLockRequest>): void {
   const command = commandOf(request);
-  const decided = ({ type, token }: LockOutcome): void =>
-    attempt.done(tokenAnswer(attempt, type, token));
-  if (request.durability === Durability.ephemeral) {
-    return attempt.decideEphemeral(command, "lock", decided);
+  const decided = (outcome: LockOutcome): void => {
+    const queue = queuesOf(attempt).find(request.resource, isEphemeral(request));
+    const isHeld = outcome.type === LockType.locked || outcome.type === LockType.extended;
+    if (queue !== null) queuesOf(attempt).noted(queue, isHeld ? outcome.token : NO_TOKEN);
+    attempt.done(changeAnswer(attempt, request, outcome));
+  };
+  const { resource, owner } = request;
+  if (request.kind !== "try-unlock") {
+    queuesOf(attempt).askedBy(resource, isEphemeral(request), owner);
   }
-  const sizeBytes = COMMAND_BYTES + textSizeBytes(command.resource) + command.owner.length;
-  attempt.decide(command, sizeBytes, "lock", decided);
+  if (isEphemeral(request)) return attempt.decideEphemeral(command, "lock", decided);
+  attempt.decide(command, sizeOf(command), "lock", decided);
 }
 
-function tokenAnswer({ serving, origin }: LockAttempt, type: number, token: bigint): LockAnswer {
+/** A release while somebody waits: the next grant goes along. */
+function release(attempt: LockAttempt, request: TryUnlockRequest, queue: Queue): void {
+  const { group, deadlineMs, fail } = attempt;
+  const command = commandOf(request);
+  const call = {
+    command,
+    sizeBytes: sizeOf(command),
+    deadlineMs,
+    then: (decision: Decision): void => {
+      switch (decision.kind) {
+        case "decided":
+          return attempt.done(changeAnswer(attempt, request, decision));
+        case "moved":
+          return attempt.moved();
+        case "unknown":
+          return attempt.retry();
+        case "aborted":
+          return fail("aborted", null, group);
+        case "refused":
+          return fail("mustRetry", decision.reason, null);
+      }
+    },
+  };
+  queuesOf(attempt).release(queue, call, "entry");
+}
+
+/** `token` as of the grant that was made, confirmed or ended. */
+function changeAnswer(
+  attempt: LockAttempt,
+  request: Exclude<LockRequest, GetLockRequest>,
+  { type, token }: { readonly type: number; readonly token: bigint },
+): LockAnswer {
+  const { serving, group, origin } = attempt;
   if (type === LockType.locked) serving.ports.meter.lockGranted();
-  const described =
-    type === LockType.locked || type === LockType.extended || type === LockType.unlocked;
-  return lockAnswer(type, described ? Int64.fromBigInt(token) : Int64.ZERO, origin);
+  const isHeld = type === LockType.locked || type === LockType.extended;
+  const isDescribed = isHeld || type === LockType.unlocked;
+  const answer = lockAnswer(type, isDescribed ? Int64.fromBigInt(token) : Int64.ZERO, origin);
+  if (!serving.waitsIn(group)) return answer;
+  const told = withQueue(attempt, request, answer);
+  if (!isHeld) return told;
+  const reads = isEphemeral(request) ? group.ephemeral?.reads : group.machine.reads;
+  const reading = reads?.getLock(request.resource, 0) ?? null;
+  if (reading === null) return told;
+  // Decided at this lease time or before: counted from when the request came it is never too long.
+  const leaseMs = isEphemeral(request) ? Math.floor(group.leaseNowMs()) : group.machine.leaseMs;
+  return { ...told, leaseLeftMs: leaseLeft({ type, token }, reading, leaseMs) };
 }
 
-function getLock(attempt: LockAttempt, { resource }: GetLockRequest): void {
+/** `answer` with who waits for the lock. */
+function withQueue(attempt: LockAttempt, request: LockRequest, answer: LockAnswer): LockAnswer {
+  const { resource, owner = null } = request;
+  const { waiters, position } = queuesOf(attempt).standing(resource, isEphemeral(request), owner);
+  return { ...answer, waitedMs: 0, waiters, position };
+}
+
+function getLock(attempt: LockAttempt, request: GetLockRequest): void {
   const { group } = attempt;
+  const { resource } = request;
+  if (isEphemeral(request)) return getEphemeralLock(attempt, request);
   attempt.confirm((leaseMs) => {
     const reading = group.machine.reads.getLock(resource, leaseMs);
-    const nowMs = group.leaseNowMs();
-    if (reading.type !== LockType.got || reading.leaseEndMs > nowMs) {
-      return attempt.done(infoAnswer(attempt, reading));
+    const isOver = reading.leaseEndMs <= group.leaseNowMs();
+    const queue = isOver ? queueOf(attempt, request) : null;
+    if (queue !== null) return getAfterTry(attempt, request, queue);
+    if (reading.type !== LockType.got || !isOver) {
+      return attempt.done(infoAnswer(attempt, request, reading));
     }
     attempt.advance(reading.leaseEndMs, (committedMs) => {
-      attempt.done(infoAnswer(attempt, group.machine.reads.getLock(resource, committedMs)));
+      const then = group.machine.reads.getLock(resource, committedMs);
+      attempt.done(infoAnswer(attempt, request, then));
     });
   });
 }
 
-function getEphemeralLock(attempt: LockAttempt, { resource }: GetLockRequest): void {
+/** The lease is over and somebody waits: the lock is theirs as soon as that is in the log. */
+function getAfterTry(attempt: LockAttempt, request: GetLockRequest, queue: Queue): void {
+  const { group } = attempt;
+  queuesOf(attempt).afterTry(queue, () => {
+    if (!group.isServing()) return attempt.moved();
+    const reads = isEphemeral(request) ? group.ephemeral?.reads : group.machine.reads;
+    if (reads === undefined) return attempt.moved();
+    const reading = reads.getLock(request.resource, group.machine.leaseMs);
+    attempt.done(infoAnswer(attempt, request, reading));
+  });
+}
+
+function getEphemeralLock(attempt: LockAttempt, request: GetLockRequest): void {
   const { group } = attempt;
   attempt.confirm(() => {
     const table = group.ephemeral;
     if (table === null) return attempt.moved();
-    const reading = table.reads.getLock(resource, Math.floor(group.leaseNowMs()));
-    attempt.done(infoAnswer(attempt, reading));
+    const reading = table.reads.getLock(request.resource, Math.floor(group.leaseNowMs()));
+    const queue = reading.type === LockType.got ? null : queueOf(attempt, request);
+    if (queue === null) return attempt.done(infoAnswer(attempt, request, reading));
+    getAfterTry(attempt, request, queue);
   });
 }
 
-function infoAnswer({ serving, group, origin }: LockAttempt, reading: LockReading): LockAnswer {
-  if (reading.type !== LockType.got) return lockAnswer(reading.type, Int64.ZERO, origin);
+function infoAnswer(
+  attempt: LockAttempt,
+  request: GetLockRequest,
+  reading: LockReading,
+): LockAnswer {
+  const { serving, group, origin } = attempt;
+  const isGot = reading.type === LockType.got;
+  const token = isGot ? Int64.fromBigInt(reading.token) : Int64.ZERO;
+  const bare = lockAnswer(reading.type, token, origin);
+  const answer = serving.waitsIn(group) ? withQueue(attempt, request, bare) : bare;
+  if (!isGot) return answer;
   return {
-    ...lockAnswer(reading.type, Int64.fromBigInt(reading.token), origin),
+    ...answer,
     owner: present(reading.owner, "a held lock has an owner"),
     expires: serving.expires(group, reading.leaseEndMs),
     expiresInMs: Math.max(0, Math.ceil(reading.leaseEndMs - group.leaseNowMs())),

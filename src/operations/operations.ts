@@ -7,7 +7,9 @@
  * shutting down) had no effect.
  */
 import { assert } from "../base/assert.js";
+import { LOCK_WAIT_MARGIN_MS } from "../base/limits.js";
 import type { BlockKernels } from "../host/sequences/blocks.js";
+import type { WaitTally } from "../host/waiting/wait-tally.js";
 import type { NodeAccess } from "./api/host-view.js";
 import type * as Admin from "./api/administration.js";
 import { Admission } from "./admission/admission.js";
@@ -22,6 +24,7 @@ import type { Replicas } from "./cluster/replicas.js";
 import type { ReplicationFacts } from "../control/placement.js";
 import { Dispatch, type Finish } from "./dispatch.js";
 import { Executions } from "./executions.js";
+import { isAborted } from "./forwarding/forwarded.js";
 import { isAcceptable } from "./admission/input.js";
 import type { OperationsPort } from "./api/port.js";
 import {
@@ -29,7 +32,10 @@ import {
   type DataRequest,
   type DataRequestKind,
   type RequestContext,
+  WaitControl,
+  isWaiting,
   withDeadline,
+  withWait,
 } from "./api/requests.js";
 import { type OperationsPorts, Serving } from "./serving/serving.js";
 import type { OperationsSettings } from "./api/settings.js";
@@ -173,34 +179,40 @@ export class Operations implements OperationsPort {
     request: R,
     given: RequestContext,
     done: (answer: AnswerOf<R>) => void,
-  ): void {
+  ): WaitControl | null {
     const nested = this.taking;
     this.taking = true;
-    const { requestTimeoutMs } = this.settings;
+    const waitMs = this.waitMsOf(request);
+    const longestMs = this.settings.requestTimeoutMs + waitMs;
     let startMs = this.starts.nowMs();
     let context = given;
-    if (given.deadlineMs > startMs + requestTimeoutMs) {
+    if (given.deadlineMs > startMs + longestMs) {
       // Front ends bound it; nobody waits for longer because one of them was mistaken.
       startMs = this.starts.look();
-      const latestMs = startMs + requestTimeoutMs;
+      const latestMs = startMs + longestMs;
       if (given.deadlineMs > latestMs) context = withDeadline(given, latestMs);
     }
     const kind = KIND_NUMBERS[request.kind];
+    const wait = waitMs === 0 ? null : waitBy(startMs, waitMs, context);
+    if (wait !== null) context = withWait(context, wait);
     let ended = false;
-    const finish: Finish = (answer) => {
+    const finish: Finish = (came) => {
+      const answer = wait === null ? came : this.waitEnd(request, came);
       assert(!this.taking, "an answer is never given in the turn of a call");
       assert(!ended, "a request is answered once");
       ended = true;
-      this.admission.leave();
+      if (wait === null) this.admission.leave();
+      else this.serving.waits.leave(wait);
       const nowMs = this.answers.nowMs();
-      const durationMs = Math.max(0, nowMs - startMs);
+      const waitedMs = wait === null || answer.kind !== "lock" ? 0 : (answer.waitedMs ?? 0);
+      const durationMs = Math.max(0, nowMs - startMs - waitedMs);
       this.observer.finished(kind, answer.type, answer.refusal !== null, durationMs);
       this.slow.answered(request.kind, answer.type, given, durationMs, nowMs);
       // Each operation gives the answer that belongs to its request; the compiler cannot follow
       // that through a union.
       done(answer as AnswerOf<R>);
     };
-    const refusal = this.admission.enter();
+    const refusal = wait === null ? this.admission.enter() : this.enterWait(wait);
     if (!isAcceptable(request, this.settings)) {
       this.ports.timer.soon(() => finish(unexecuted(request, "invalidInput", null)));
     } else if (refusal !== null || !this.limits.admits(given, startMs)) {
@@ -210,6 +222,36 @@ export class Operations implements OperationsPort {
       this.dispatch.execute(request, context, finish);
     }
     this.taking = nested;
+    return wait;
+  }
+
+  /** How long a request may wait for a lock (ms); 0 for all that do not. */
+  private waitMsOf(request: DataRequest): number {
+    if (!isWaiting(request) || !this.serving.knowsWaiting()) return 0;
+    return Math.min(request.waitMs ?? 0, this.settings.lockMaxWaitMs);
+  }
+
+  /** Whoever waited here while the node began to stop asks another one, and keeps its place. */
+  private waitEnd(request: DataRequest, answer: DataAnswer): DataAnswer {
+    if (!this.serving.waits.isStopping || !isAborted(request, answer)) return answer;
+    return unexecuted(request, "mustRetry", "shutting-down");
+  }
+
+  private enterWait(wait: WaitControl): Refusal | null {
+    const { waits } = this.serving;
+    const refusal = this.admission.refusal();
+    if (waits.isStopping) return "shutting-down";
+    return refusal ?? (waits.enter(wait) ? null : "overloaded");
+  }
+
+  /** The node begins to stop: nobody waits for a lock here any more. */
+  endWaits(): void {
+    this.serving.waits.endAll();
+  }
+
+  /** What is counted of waits for locks. */
+  get waitTally(): WaitTally {
+    return this.serving.waitTally;
   }
 
   /** A frame of the lane "calls" came from another node, whose handshake was admitted. */
@@ -240,6 +282,7 @@ export class Operations implements OperationsPort {
   /** The link to `nodeId` is gone: calls that are on their way end. */
   linkDown(nodeId: number): void {
     this.inboxes.delete(nodeId);
+    this.executions.linkDown(nodeId);
     this.serving.calls.linkDown(nodeId);
   }
 
@@ -281,4 +324,10 @@ export class Operations implements OperationsPort {
   setFatalFault(reason: string): void {
     this.fault ??= reason;
   }
+}
+
+/** The thread to a request that may wait so long, and ends before its caller gives it up (Q1). */
+function waitBy(startMs: number, waitMs: number, { deadlineMs }: RequestContext): WaitControl {
+  const untilMs = Math.min(startMs + waitMs, deadlineMs - LOCK_WAIT_MARGIN_MS);
+  return new WaitControl(startMs, Math.max(startMs, untilMs));
 }

@@ -207,6 +207,7 @@ function attachMetrics(metrics: Metrics, measured: Measured): void {
     refusedPeers: peers.ports.credentials,
     refusedMoved: () => operations.refusedMoved,
     rangesByMode: () => operations.rangesByMode(),
+    lockWaits: () => operations.waitTally,
     resolveFailures: () => peers.ports.names.failures,
   });
 }

@@ -96,6 +96,8 @@ export class Assembled implements RunningServer {
     let servesUntilMs = systemClock.monotonicMs() + shutdownDelayMs;
     this.logger.log("info", "stopping", { shutdownDelayMs });
     this.parts.audit.happened("stopping", { shutdownDelayMs });
+    // Whoever waits for a lock would hold the stop up, and finds its place at another node.
+    this.parts.operations.endWaits();
     let open = 3;
     const next = (): void => {
       open -= 1;

@@ -11,10 +11,11 @@ import { Prng } from "../../src/base/prng.js";
 import {
   type CallAnswer,
   type CallRequest,
-  callAnswer,
-  callRequest,
+  CALL_SHAPES,
+  writeAnswer,
   writeCall,
 } from "../../src/operations/wire/calls.js";
+import { ofLockAnswer, ofLockCall } from "../../src/operations/wire/locks.js";
 import { Draft, Inbox } from "../../src/operations/wire/frames.js";
 import type { Shape } from "../../src/base/shape.js";
 import { InventingReader } from "../doubles/base/inventing-reader.js";
@@ -47,10 +48,16 @@ function makersOf<U extends { readonly kind: string }>(shape: Shape<U>): readonl
     .map((number) => () => invented(shape, number) as U);
 }
 
-const requests = makersOf(callRequest);
-const answers = makersOf(callAnswer);
-const anyRequest = (): CallRequest => pick(requests)();
-const anyAnswer = (): CallAnswer => pick(answers)();
+const requests = makersOf(CALL_SHAPES.request);
+const answers = makersOf(CALL_SHAPES.answer);
+const anyRequest = (): CallRequest => {
+  const request = pick(requests)();
+  return request.kind === "lock-call" ? ofLockCall(request) : request;
+};
+const anyAnswer = (): CallAnswer => {
+  const answer = pick(answers)();
+  return answer.kind === "lock" || answer.kind === "lock-answer" ? ofLockAnswer(answer) : answer;
+};
 
 function encode<T>(shape: Shape<T>, value: T): Uint8Array {
   const writer = new ByteWriter();
@@ -71,8 +78,9 @@ function anyFrame(epoch = random.nextUint32()): Uint8Array {
         budgetMs,
         requestId: pick(["", "a", "\u65e5\u672c"]),
         request: anyRequest(),
+        knowsLocks: flag(),
       });
-    else callAnswer.write(item, anyAnswer());
+    else writeAnswer(item, anyAnswer(), flag());
     draft.add(epoch, 1 + random.below(50), item.finish());
   }
   return draft.take()[0]?.bytes ?? new Uint8Array();
@@ -117,8 +125,8 @@ t.test("P-053: every kind comes back as it was sent", async (t) => {
     }
     return new Set(makers.map((make) => make().kind)).size;
   };
-  t.equal(check(callRequest, requests), requests.length, "every kind has one number");
-  t.equal(check(callAnswer, answers), answers.length, "every kind has one number");
+  t.equal(check(CALL_SHAPES.request, requests), requests.length, "every kind has one number");
+  t.equal(check(CALL_SHAPES.answer, answers), answers.length, "every kind has one number");
   t.ok(requests.length >= 27 && answers.length >= 10, "all kinds were found");
   t.ok(compared > 0, `${compared} values, seed ${seed}`);
 });
@@ -165,7 +173,8 @@ t.test("P-128: a node survives every frame and answers what it can read", async 
       // Half of them with names and numbers that get past the checks of the input.
       const made = anyRequest();
       const request = flag() ? made : ({ ...made, ...ACCEPTABLE } as CallRequest);
-      writeCall(item.reset(), { budgetMs: 20, requestId: "f", request });
+      const knowsLocks = flag();
+      writeCall(item.reset(), { budgetMs: 20, requestId: "f", request, knowsLocks });
       draft.add(7, id, item.finish());
     }
     const frame = draft.take()[0]?.bytes ?? new Uint8Array();

@@ -57,7 +57,10 @@ async function tryUntil(
   const endMs = performance.now() + waitMs;
   let isDoubtful = false;
   for (;;) {
-    const call = client.locks.tryLock(resource, { ...context.calling(), ...step });
+    const waitMsLeft = Math.max(0, Math.floor(endMs - performance.now()));
+    const askedMs = performance.now();
+    const asked = { ...context.calling(), ...step, waitMs: waitMsLeft };
+    const call = client.locks.tryLock(resource, asked);
     const grant: LockGrant | null = await orInvalid(isDoubtful ? call.catch(keepDoubt) : call);
     if (grant?.acquired === true) return grant;
     isDoubtful ||= grant?.doubtful === true;
@@ -66,6 +69,8 @@ async function tryUntil(
       if (!isDoubtful) return grant;
       throw doubt(`${resource}: not granted now; an earlier try whose answer was lost may be`);
     }
+    // It waited at the service, where its place is kept for a moment.
+    if (grant.waitedMs !== null && performance.now() - askedMs >= RETRY_MS) continue;
     // Jitter keeps waiters apart that were started together.
     const pauseMs = Math.min(leftMs, RETRY_MS * (0.5 + Math.random()));
     const pause = sleep(pauseMs, undefined, { signal: context.signal });

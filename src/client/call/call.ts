@@ -44,6 +44,7 @@ class CallTry implements Try {
   alone = false;
   ended = false;
   abandon: (() => void) | null = null;
+  cancelWait: (() => void) | null = null;
   sentMs = 0;
   readonly operation: Operation<unknown, unknown, unknown>;
   readonly request: unknown;
@@ -120,10 +121,12 @@ export class Call implements Expiring {
     this.tryEndAtMs = this.expireAtMs;
     const endless = this.totalMs === Number.POSITIVE_INFINITY;
     this.endAtMs = endless ? this.totalMs : this.expireAtMs - firstMs + this.totalMs;
-    const { signal } = this.calling;
+    const { signal, lastTry } = this.calling;
     if (signal !== undefined) {
       if (signal.aborted) return this.cancelled();
       this.unlisten = onAbort(signal, () => this.cancelled());
+    } else if (lastTry !== undefined && this.waits) {
+      this.unlisten = onAbort(lastTry, () => this.current?.cancelWait?.());
     }
     this.startTry();
   }
@@ -132,11 +135,17 @@ export class Call implements Expiring {
   private attemptMs(): number {
     const given = this.calling.attemptMs;
     if (given !== undefined) return given;
+    // The server keeps it for as long as was asked; a connection that died is noticed otherwise.
+    if (this.waits) return Number.POSITIVE_INFINITY;
     const { host, operation, totalMs } = this;
     if (host.targetCount < 2 || !operation.repeat(this.request)) return Number.POSITIVE_INFINITY;
     // What may take as long as it likes is no request for data, unless it has an object.
     if (totalMs === Number.POSITIVE_INFINITY) return operation.route ? ATTEMPT_MAX_MS : totalMs;
     return Math.min(ATTEMPT_MAX_MS, Math.max(ATTEMPT_MIN_MS, totalMs * ATTEMPT_SHARE));
+  }
+
+  private get waits(): boolean {
+    return this.operation.waits?.(this.request) === true;
   }
 
   private repeatTry(): void {
@@ -232,6 +241,7 @@ export class Call implements Expiring {
   /** Watches on, until the try or the call ends, in steps of which there are few lengths. */
   private watchOn(): void {
     const leftMs = Math.min(this.endAtMs, this.tryEndAtMs) - this.host.platform.nowMs();
+    if (leftMs === Number.POSITIVE_INFINITY) return this.host.watch(this, leftMs);
     this.host.watch(this, 2 ** Math.max(0, Math.floor(Math.log2(Math.max(1, leftMs)))));
   }
 

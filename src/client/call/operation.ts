@@ -56,6 +56,11 @@ export interface Operation<Request, Answer, Result> {
   fromRest(body: JsonObject): Answer;
   /** True when it changes nothing: then its failures say so, whatever happened to the answer. */
   readonly reads?: boolean;
+  /**
+   * True when the server may let the request wait for long: it counts apart, and no try of it is
+   * given up for want of an answer while its connection lives.
+   */
+  waits?(request: Request): boolean;
   /** May a try whose outcome is unknown be followed by another? */
   repeat(request: Request): boolean;
   /** The request of a repeat after such a try; default: the same. */

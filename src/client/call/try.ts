@@ -26,6 +26,8 @@ export interface Try {
   ended: boolean;
   /** Set by transports that can: stops the try's work. */
   abandon: (() => void) | null;
+  /** Set by transports that can: has the server end its wait. The try is answered all the same. */
+  cancelWait: (() => void) | null;
   /** `hint`: what the answer says about the target of its object. */
   answered(answer: unknown, hint: RouteHint | null): void;
   failed(error: SvcError): void;

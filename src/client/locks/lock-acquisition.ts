@@ -1,14 +1,23 @@
 /**
  * One acquire of a lock: its tries and waits, and what becomes of a grant for which nobody waits.
  *
- * Owns its waits. Invariants: 1. Only an answer "locked" is a grant. 2. A
- * lease is counted from the first try that may have begun it, or from an extend that was answered.
- * 3. What may have been granted and is not handed out is released in the background; while its try
- * is under way, only after that: nothing orders a release behind a grant that is still on its way.
+ * Owns its waits. Invariants: 1. Only an answer "locked" is a grant. 2. A lease is counted as the
+ * service says what is left of it, else from the first try that may have begun it, or from an
+ * extend that was answered. 3. What may have been granted and is not handed out is released in the
+ * background; while its try is under way, only after that: nothing orders a release behind a grant
+ * that is still on its way.
  */
+import { randomBytes } from "node:crypto";
 import { onAbort } from "../time/pause.js";
 import { CancelledError, ClosedError, TimeoutError } from "../values/errors.js";
-import { tryExtend, tryLock, unlock, type LockRequest } from "./lock-operations.js";
+import {
+  tryExtend,
+  tryLock,
+  unlock,
+  type LockRequest,
+  type TryLockRequest,
+} from "./lock-operations.js";
+import type { LockGrant } from "./lock-shapes.js";
 import { newTrace, type Caller, type Calling } from "../call/operation.js";
 import type { MonotonicClock } from "../values/options.js";
 import { INT32_MAX } from "../../base/int64.js";
@@ -30,10 +39,11 @@ export interface Wish {
   readonly signal: AbortSignal | undefined;
 }
 
-/** A grant: its token and when the lease began at the earliest. */
+/** A grant: its token, when the lease began at the earliest, and how long it is from then on. */
 export interface Grant {
   readonly fencingToken: bigint;
   readonly sentMs: number;
+  readonly leaseMs: number;
 }
 
 export class Acquisition {
@@ -90,36 +100,64 @@ export class Acquisition {
     const { clock, trace } = this;
     const { request, waitMs, retryMs, deadlineMs } = this.wish;
     const startMs = clock.nowMs();
+    const leftMs = (): number => startMs + waitMs - clock.nowMs();
+    const waitId = randomBytes(8).readBigUInt64BE();
+    let tried: TryLockRequest = request;
+    if (waitMs > 0) tried = { ...request, leftMs, waitId, tryNumber: 1n };
     for (;;) {
       const calling = this.calling(startMs + deadlineMs, { trace });
-      const { acquired, fencingToken } = await this.abandonable(() =>
-        this.caller.call(tryLock, request, calling),
-      );
-      if (acquired) {
-        const grant = await this.confirmed(fencingToken, startMs + deadlineMs);
+      const askedMs = clock.nowMs();
+      const answer = await this.abandonable(() => this.caller.call(tryLock, tried, calling));
+      if (answer.acquired) {
+        const grant = await this.confirmed(answer, startMs + deadlineMs);
         if (grant !== null) return grant;
       }
-      const leftToWaitMs = startMs + waitMs - clock.nowMs();
+      const leftToWaitMs = leftMs();
       if (leftToWaitMs <= 0) return null;
+      if (tried.tryNumber !== undefined) {
+        tried = { ...tried, tryNumber: tried.tryNumber + 65_536n };
+      }
+      // It waited at the service, and keeps its place there for a moment.
+      if (answer.waitedMs !== null && clock.nowMs() - askedMs >= retryMs) continue;
       const jitteredMs = retryMs * (0.5 + this.caller.platform.random());
       await this.caller.pause(Math.min(jitteredMs, leftToWaitMs), this.ending.signal);
     }
   }
 
   /** The grant, or null when its lease is over already. */
-  private async confirmed(fencingToken: bigint, endMs: number): Promise<Grant | null> {
+  private async confirmed(
+    { fencingToken, leaseLeftMs, waitedMs }: LockGrant,
+    endMs: number,
+  ): Promise<Grant | null> {
     const { clock, trace } = this;
     const { request, ownOwner } = this.wish;
+    if (leaseLeftMs !== null && waitedMs !== null) {
+      // Counted so nobody believes longer than the service, whichever try began the lease (Q6).
+      const beganMs = trace.sentMs + waitedMs;
+      const leftMs = beganMs + leaseLeftMs - clock.nowMs();
+      if (trace.doubtfulSentMs < 0) trace.doubtfulSentMs = trace.sentMs;
+      if (leftMs > request.expiresMs * (1 - CONFIRM_SHARE)) {
+        return { fencingToken, sentMs: beganMs, leaseMs: leaseLeftMs };
+      }
+      return this.extended(endMs);
+    }
     const sentMs = trace.doubtfulSentMs >= 0 ? trace.doubtfulSentMs : trace.sentMs;
     // From here on something is held: whatever fails must release it.
     if (trace.doubtfulSentMs < 0) trace.doubtfulSentMs = sentMs;
     const old = clock.nowMs() - sentMs > request.expiresMs * CONFIRM_SHARE;
-    if (!ownOwner && !old) return { fencingToken, sentMs };
+    if (!ownOwner && !old) return { fencingToken, sentMs, leaseMs: request.expiresMs };
+    return this.extended(endMs);
+  }
+
+  /** The grant with a new lease, or null when the lock is not ours any more. */
+  private async extended(endMs: number): Promise<Grant | null> {
+    const { request } = this.wish;
     const inner = newTrace();
     const calling = this.calling(endMs, { trace: inner });
     const answer = await this.abandonable(() => this.caller.call(tryExtend, request, calling));
     if (!answer.extended) return null;
-    return { fencingToken: answer.fencingToken, sentMs: inner.sentMs };
+    const { fencingToken } = answer;
+    return { fencingToken, sentMs: inner.sentMs, leaseMs: request.expiresMs };
   }
 
   /** For a call that ends with the acquire, at `endMs` of the clock; throws TimeoutError then. */

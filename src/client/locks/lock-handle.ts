@@ -75,8 +75,16 @@ export class LockHandle {
   private heldUntilReleased = false;
   private releaseDoubtful = false;
 
-  /** @internal `sentMs`: when the grant was asked for; null = not acquired. */
-  constructor(facts: HandleFacts, fencingToken: bigint, sentMs: number | null) {
+  /**
+   * @internal `sentMs`: when the lease began at the earliest; null = not acquired. `firstMs`: how
+   * long it is from then on.
+   */
+  constructor(
+    facts: HandleFacts,
+    fencingToken: bigint,
+    sentMs: number | null,
+    firstMs: number = facts.request.expiresMs,
+  ) {
     this.facts = facts;
     const { request } = facts;
     this.resource = request.resource;
@@ -92,8 +100,8 @@ export class LockHandle {
     if (sentMs === null) {
       this.watch.end("lock-not-held", "was not acquired");
     } else {
-      this.watch.granted(sentMs, this.leaseMs);
-      this.scheduleRenewal(sentMs + this.leaseMs * RENEW_SHARE);
+      this.watch.granted(sentMs, firstMs);
+      this.scheduleRenewal(sentMs + firstMs * RENEW_SHARE);
     }
   }
 

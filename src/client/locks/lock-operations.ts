@@ -5,7 +5,7 @@
  * success is an error.
  */
 import { decodeText } from "../../base/bytes.js";
-import type { Int64Halves, ProtoReader } from "../../proto/codec.js";
+import type { Int64Halves, ProtoReader, ProtoWriter } from "../../proto/codec.js";
 import * as messages from "../../proto/generated/locks.js";
 import { InvalidInputError, ServerError, type SvcError } from "../values/errors.js";
 import { bigintOf, intOf, jsonText, textOrNull, type JsonObject } from "../values/json.js";
@@ -23,6 +23,14 @@ export interface LockRequest {
   readonly expiresMs: number;
   readonly durability: WireDurability;
 }
+/** A try that may wait at the server. */
+export interface TryLockRequest extends LockRequest {
+  /** How long it is to wait from now on (ms); absent: not at all. */
+  readonly leftMs?: () => number;
+  /** Names the acquire that this is a try of; the number rises with each repeat (uint64). */
+  readonly waitId?: bigint;
+  readonly tryNumber?: bigint;
+}
 export interface LockInfoRequest {
   readonly resource: string;
   readonly durability: WireDurability;
@@ -30,6 +38,13 @@ export interface LockInfoRequest {
 interface LockAnswer {
   type: number;
   fencingToken: bigint;
+}
+/** Answer of a try; null where the server does not know waiting. */
+interface TryLockAnswer extends LockAnswer {
+  leaseLeftMs: number | null;
+  waitedMs: number | null;
+  position: number;
+  waiters: number;
 }
 interface LockInfoAnswer extends LockAnswer {
   readonly owner: Uint8Array;
@@ -46,6 +61,7 @@ const {
   LOCK_RESPONSE_TYPE_LOCK_DOES_NOT_EXIST: NOT_HELD,
   LOCK_RESPONSE_TYPE_INVALID_OWNER: OTHER_OWNER,
 } = Type;
+const NOT_WAITED = { leaseLeftMs: null, waitedMs: null, position: 0, waiters: 0 };
 const NO_BYTES = new Uint8Array(0);
 const BASE64_MARK = "base64:";
 
@@ -98,29 +114,101 @@ function answerFromRest(body: JsonObject): LockAnswer {
   return { type: intOf(body, "type"), fencingToken: bigintOf(body, "fencingToken") };
 }
 
+function writeLease({ expiresMs, durability }: LockRequest, writer: ProtoWriter): void {
+  writer.uint32(24).int32(expiresMs).uint32(32).int32(durability);
+}
+
+/** The bits of an uint64. */
+function toHalves(value: bigint): Int64Halves {
+  const high = Number(BigInt.asIntN(32, value >> 32n));
+  return { high, low: Number(BigInt.asIntN(32, value)), unsigned: true };
+}
+
 function restBody(request: LockRequest): string {
   const { resource, owner, expiresMs, durability } = request;
   return jsonText({ resource, owner: ownerToRest(owner), expiresMs, durability });
 }
 
-export const tryLock: Operation<LockRequest, LockAnswer, LockGrant> = {
+/** As `answerFromGrpc`, with fields 5 to 8. */
+function triedFromGrpc(reader: ProtoReader, lengthBytes: number): TryLockAnswer {
+  const end = reader.pos + lengthBytes;
+  const answer: TryLockAnswer = { type: 0, fencingToken: 0n, ...NOT_WAITED };
+  while (reader.pos < end) {
+    const tag = reader.uint32();
+    if (tag === 16) answer.type = reader.int32();
+    else if (tag === 24) answer.fencingToken = fromHalves(reader.int64() as Int64Halves);
+    else if (tag === 40) answer.leaseLeftMs = Number(fromHalves(reader.int64() as Int64Halves));
+    else if (tag === 48) answer.waitedMs = Number(fromHalves(reader.int64() as Int64Halves));
+    else if (tag === 56) answer.position = reader.int32();
+    else if (tag === 64) answer.waiters = reader.int32();
+    else reader.skipType(tag & 7);
+  }
+  return answer;
+}
+
+function numberOrNull(body: JsonObject, name: string): number | null {
+  const value = body[name];
+  return value === undefined || value === null ? null : Number(value);
+}
+
+function triedFromRest(body: JsonObject): TryLockAnswer {
+  return {
+    ...answerFromRest(body),
+    leaseLeftMs: numberOrNull(body, "leaseLeftMs"),
+    waitedMs: numberOrNull(body, "waitedMs"),
+    position: numberOrNull(body, "position") ?? 0,
+    waiters: numberOrNull(body, "waiters") ?? 0,
+  };
+}
+
+/** One wait at the server; who wants longer asks again in its place (ms). */
+const WAIT_SLICE_MS = 60_000;
+/** Between the numbers of two tries: nodes that forward count in between. */
+const TRY_STEP = 65_536n;
+
+function waitMsOf({ leftMs }: TryLockRequest): number {
+  if (leftMs === undefined) return 0;
+  return Math.max(0, Math.min(WAIT_SLICE_MS, Math.ceil(leftMs())));
+}
+
+export const tryLock: Operation<TryLockRequest, TryLockAnswer, LockGrant> = {
   name: "locks.tryLock",
   path: "/Locker/TryLock",
   stream: { kind: "locks", type: 1, field: 3 },
   route: { space: "locks", field: 4, name: ({ resource }) => resource },
-  rest: { method: "POST", path: () => "/v1/locks/try-lock", body: restBody },
+  rest: {
+    method: "POST",
+    path: () => "/v1/locks/try-lock",
+    body(request) {
+      const waitMs = waitMsOf(request);
+      if (waitMs === 0) return restBody(request);
+      const { resource, owner, expiresMs, durability, waitId = 0n, tryNumber = 0n } = request;
+      const wait = { waitMs, waitId, try: tryNumber };
+      return jsonText({ resource, owner: ownerToRest(owner), expiresMs, durability, ...wait });
+    },
+  },
   write(request, writer) {
     writer.uint32(10).string(request.resource).uint32(18).bytes(request.owner);
-    writer.uint32(24).int32(request.expiresMs).uint32(32).int32(request.durability);
+    writeLease(request, writer);
+    const waitMs = waitMsOf(request);
+    if (waitMs === 0) return;
+    writer.uint32(40).int32(waitMs);
+    if (request.waitId !== undefined) writer.uint32(48).uint64(toHalves(request.waitId));
+    if (request.tryNumber !== undefined) writer.uint32(64).uint64(toHalves(request.tryNumber));
   },
-  fromGrpc: answerFromGrpc,
-  fromRest: answerFromRest,
+  fromGrpc: triedFromGrpc,
+  fromRest: triedFromRest,
+  waits: ({ leftMs }) => leftMs !== undefined,
   repeat: () => true,
-  settle(answer, request, doubtful) {
-    const { fencingToken } = answer;
-    if (answer.type === LOCKED) return { acquired: true, fencingToken, doubtful };
-    if (answer.type === BUSY) return { acquired: false, fencingToken: 0n, doubtful };
-    throw failure(answer.type, request.resource, doubtful);
+  again: (request) => {
+    return request.tryNumber === undefined
+      ? request
+      : { ...request, tryNumber: request.tryNumber + TRY_STEP };
+  },
+  settle({ type, fencingToken, ...wait }, request, doubtful) {
+    if (type === LOCKED) return { acquired: true, fencingToken, doubtful, ...wait };
+    if (type === BUSY) return { acquired: false, fencingToken: 0n, doubtful, ...wait };
+    throw failure(type, request.resource, doubtful);
   },
 };
 
@@ -130,7 +218,10 @@ export const tryExtend: Operation<LockRequest, LockAnswer, LockExtension> = {
   stream: { kind: "locks", type: 2, field: 5 },
   route: { space: "locks", field: 4, name: ({ resource }) => resource },
   rest: { method: "POST", path: () => "/v1/locks/try-extend", body: restBody },
-  write: tryLock.write,
+  write(request, writer) {
+    writer.uint32(10).string(request.resource).uint32(18).bytes(request.owner);
+    writeLease(request, writer);
+  },
   fromGrpc: answerFromGrpc,
   fromRest: answerFromRest,
   repeat: () => true,

@@ -18,7 +18,10 @@ export interface AcquireOptions extends LockCallOptions {
   readonly leaseMs: number;
   /** How long to wait while another owner holds the lock (ms, default 0; `Infinity` = for ever). */
   readonly waitMs?: number | undefined;
-  /** Mean pause between tries while waiting (ms, default 100; jittered by half). */
+  /**
+   * Mean pause between tries while waiting (ms, default 100; jittered by half), where the service
+   * does not let requests wait.
+   */
   readonly retryMs?: number | undefined;
   /** Owner (default: 32 random hexadecimal characters). */
   readonly owner?: string | Uint8Array | undefined;
@@ -36,6 +39,17 @@ export interface LockGrant {
    * have taken the lock, or may yet: `unlock` with the same owner settles it.
    */
   readonly doubtful: boolean;
+  /**
+   * What is left of the lease, counted from `waitedMs` after the request was sent (ms); null: not
+   * acquired, or the service does not say.
+   */
+  readonly leaseLeftMs: number | null;
+  /** How long the request waited there (ms); null: the service does not know waiting. */
+  readonly waitedMs: number | null;
+  /** Place among those who wait, 1 = next; 0 = none. */
+  readonly position: number;
+  /** How many owners wait for the lock. */
+  readonly waiters: number;
 }
 
 /** Answer of `tryExtend`. */

@@ -42,6 +42,15 @@ export interface LockStep extends LockCallOptions {
   readonly leaseMs: number;
 }
 
+/** A single try, which may wait. */
+export interface TryStep extends LockStep {
+  /**
+   * How long it waits at the service while another owner holds the lock, a minute at most (ms,
+   * default 0). A service that does not know waiting says at once that it is held.
+   */
+  readonly waitMs?: number | undefined;
+}
+
 function ownerBytes(owner: string | Uint8Array): Uint8Array {
   // A copy: the caller may change its own while the lock is renewed.
   const bytes = Uint8Array.from(bytesOf("owner", owner));
@@ -119,7 +128,8 @@ export class Locks {
       const grant = await running;
       const facts = this.handleFacts(request);
       if (grant === null) return new LockHandle({ ...facts, renew: false }, 0n, null);
-      const handle = new LockHandle({ ...facts, renew }, grant.fencingToken, grant.sentMs);
+      const { fencingToken, sentMs, leaseMs } = grant;
+      const handle = new LockHandle({ ...facts, renew }, fencingToken, sentMs, leaseMs);
       this.handles.add(handle);
       if (!this.closed) return handle;
       // Closed in the very turn in which the grant came: closing releases all handles.
@@ -159,14 +169,23 @@ export class Locks {
   }
 
   /**
-   * One try to lock, without waiting, renewal or handle. A repeat by the same owner says acquired
+   * One try to lock, without renewal or handle. A repeat by the same owner says acquired
    * with the same token and leaves the lease as it was.
    *
    * @example
    * const grant = await client.locks.tryLock("nightly", { owner: "me", leaseMs: 30_000 });
    */
-  async tryLock(resource: string, step: LockStep): Promise<LockGrant> {
-    return this.facts.caller.call(tryLock, stepRequest(resource, step), step);
+  async tryLock(resource: string, step: TryStep): Promise<LockGrant> {
+    const { waitMs = 0 } = membersOf("step", step);
+    const request = stepRequest(resource, step);
+    if (waitMs === 0) return this.facts.caller.call(tryLock, request, step);
+    const { clock } = this.facts;
+    const untilMs = clock.nowMs() + durationMs("waitMs", waitMs, 0);
+    const leftMs = (): number => untilMs - clock.nowMs();
+    const waitId = randomBytes(8).readBigUInt64BE();
+    const deadlineMs = (step.deadlineMs ?? this.facts.caller.deadlineMs) + waitMs;
+    const waiting = { ...request, leftMs, waitId, tryNumber: 1n };
+    return this.facts.caller.call(tryLock, waiting, { ...step, deadlineMs });
   }
 
   /**

@@ -8,7 +8,7 @@
  * a server without such streams.
  */
 import { status, type Metadata, type ClientDuplexStream, type StatusObject } from "@grpc/grpc-js";
-import { FRAME_ITEMS_MAX, FRAME_MAX_BYTES } from "../../base/limits.js";
+import { FRAME_ITEMS_MAX, FRAME_MAX_BYTES, LOCK_STREAM_WAITS_MAX } from "../../base/limits.js";
 import type { ProtoReader } from "../../proto/codec.js";
 import type { Try } from "../call/try.js";
 import type { ClientPlatform, Timer } from "../time/platform.js";
@@ -30,6 +30,12 @@ const IN_FLIGHT_MAX = 1024;
 /** A server that sends no headers is spoken to item by item after this (ms). */
 const HEADERS_WAIT_MS = 250;
 const FRAMES_HEADER = "svc-batch-frames";
+/** The server lets items wait, counts them apart, and takes cancel items. */
+const WAIT_HEADER = "svc-lock-wait";
+const CANCEL_TYPE = 5;
+const CANCEL_FIELD = 8;
+/** Cancel items have ids of their own: nobody waits for their answers. */
+const CANCEL_ID = 2 ** 30;
 
 export interface StreamEvents {
   /** There is room again, or the stream stands now. */
@@ -68,6 +74,9 @@ export class BatchStream {
   private slots: (Try | null)[] = [];
   private free: number[] = [];
   private inFlight = 0;
+  /** Items that may wait, apart from those in flight, where the server counts them so. */
+  private waiting = 0;
+  private knowsWaiting = false;
   private writer = new FrameWriter();
   private readonly items = new ItemReader();
   private readonly deliverItem = (reader: ProtoReader): void => this.deliver(reader);
@@ -124,6 +133,7 @@ export class BatchStream {
   private beginWith(metadata: Metadata): void {
     this.state = "opening";
     this.frames = false;
+    this.knowsWaiting = false;
     this.heard = false;
     const client = this.channel.open();
     this.connection = this.channel.connection;
@@ -132,6 +142,7 @@ export class BatchStream {
     call.on("metadata", (headers: Metadata) => {
       if (this.call !== call) return;
       this.frames = headers.get(FRAMES_HEADER)[0] === "1";
+      this.knowsWaiting = headers.get(WAIT_HEADER)[0] === "1";
       this.heard = true;
       this.opened();
     });
@@ -162,9 +173,11 @@ export class BatchStream {
     const nowMs = this.platform.nowMs();
     let at = from;
     for (; at < waiting.length; at++) {
-      if (this.inFlight === IN_FLIGHT_MAX || writer.items === FRAME_ITEMS_MAX) break;
+      if (writer.items === FRAME_ITEMS_MAX) break;
       const attempt = waiting[at] as Try;
       if (attempt.ended) continue;
+      const waits = this.isCountedApart(attempt);
+      if (waits ? this.waiting === LOCK_STREAM_WAITS_MAX : this.inFlight === IN_FLIGHT_MAX) break;
       const slot = this.free.at(-1) ?? this.slots.length;
       let sizeBytes: number;
       try {
@@ -183,12 +196,29 @@ export class BatchStream {
       this.free.pop();
       this.slots[slot] = attempt;
       this.sentMs[slot] = nowMs;
-      if (this.inFlight === 0) this.channel.watch.began();
-      this.inFlight += 1;
+      if (this.inFlight + this.waiting === 0) this.channel.watch.began();
+      if (waits) {
+        this.waiting += 1;
+        attempt.cancelWait = (): void => this.cancelWait(attempt, slot);
+      } else this.inFlight += 1;
       if (!this.frames) this.write(writer.takeItem());
     }
     if (this.frames && writer.items > 0) this.write(writer.takeFrame());
     return at;
+  }
+
+  private isCountedApart(attempt: Try): boolean {
+    return this.knowsWaiting && attempt.operation.waits?.(attempt.request) === true;
+  }
+
+  /** Has the server end the wait of the item in `slot`; its answer comes as any other. */
+  private cancelWait(attempt: Try, slot: number): void {
+    if (this.state !== "open" || this.slots[slot] !== attempt) return;
+    const { writer } = this;
+    writer.addRaw(CANCEL_ID + slot, CANCEL_TYPE, CANCEL_FIELD, (bytes) => {
+      bytes.uint32(8).int32(slot + 1);
+    });
+    this.write(this.frames ? writer.takeFrame() : writer.takeItem());
   }
 
   private write(bytes: Buffer): void {
@@ -217,8 +247,9 @@ export class BatchStream {
     if (attempt === undefined || attempt === null) return;
     this.slots[slot] = null;
     this.free.push(slot);
-    this.inFlight -= 1;
-    if (this.inFlight === 0) this.channel.watch.ended();
+    if (this.isCountedApart(attempt)) this.waiting -= 1;
+    else this.inFlight -= 1;
+    if (this.inFlight + this.waiting === 0) this.channel.watch.ended();
     if (attempt.ended) return;
     if (items.payloadField === 0) {
       attempt.failed(new SvcError("unimplemented", "the server does not know this item"));
@@ -247,7 +278,7 @@ export class BatchStream {
   private lost(code: number, details: string): void {
     const opening = this.state === "opening";
     // Counted with those for whom nobody waits any more: the server still had them.
-    const alone = this.inFlight === 1;
+    const alone = this.inFlight + this.waiting === 1;
     const attempts = this.reset("closed");
     const isMissing = code === status.UNIMPLEMENTED && httpStatus(details) === null;
     if (isMissing && !this.heard) return this.events.onUnimplemented(attempts);
@@ -302,8 +333,9 @@ export class BatchStream {
     this.call = null;
     this.slots = [];
     this.free = [];
-    if (this.inFlight > 0) this.channel.watch.ended();
+    if (this.inFlight + this.waiting > 0) this.channel.watch.ended();
     this.inFlight = 0;
+    this.waiting = 0;
     return attempts;
   }
 

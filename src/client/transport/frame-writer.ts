@@ -37,14 +37,24 @@ export class FrameWriter {
     operation: Operation<unknown, unknown, unknown>,
     request: unknown,
   ): number {
-    const { writer } = this;
     const { type, field } = operation.stream as StreamPlace;
+    return this.addRaw(requestId, type, field, (writer) => operation.write(request, writer));
+  }
+
+  /** As `add`, with a payload that `write` writes. */
+  addRaw(
+    requestId: number,
+    type: number,
+    field: number,
+    write: (writer: ProtoWriter) => void,
+  ): number {
+    const { writer } = this;
     const start = writer.sizeBytes;
     try {
       writer.uint32(ITEM_TAG).fork();
       writer.uint32(TYPE_TAG).int32(type).uint32(REQUEST_ID_TAG).int32(requestId);
       writer.uint32((field << 3) | 2).fork();
-      operation.write(request, writer);
+      write(writer);
       writer.ldelim().ldelim();
     } catch (error) {
       writer.abandon(start);

@@ -118,6 +118,7 @@ export class GrpcNode implements TransportNode {
     this.calls.set(call, { attempt, channel });
     channel.watch.began();
     attempt.abandon = (): void => call.cancel();
+    attempt.cancelWait = attempt.abandon;
   }
 
   /** Ends the calls on a connection that was given up. */

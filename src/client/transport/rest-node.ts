@@ -119,6 +119,7 @@ export class RestNode implements TransportNode {
     if (body !== null) headers["content-type"] = "application/json";
     const stop = new AbortController();
     attempt.abandon = (): void => stop.abort();
+    attempt.cancelWait = attempt.abandon;
     attempt.left = true;
     const response = await undici.request(this.endpoint.url + operation.rest.path(request), {
       method: operation.rest.method,

@@ -14,6 +14,7 @@ import type { LargeAnswers } from "../calls/large-answers.js";
 import type { Call } from "../h2/call.js";
 import { ProtoWriter } from "../../proto/codec.js";
 import type { DataAnswer, DataRequest } from "../../operations/api/requests.js";
+import { GrpcCancelWaitResponse } from "../../proto/generated/locks.js";
 import type { BatchOperation } from "../calls/method.js";
 
 /** Every batch stream has its frames under this type and field. */
@@ -149,6 +150,15 @@ export class BatchOutput {
   /** The answer to an item that is not served: same type and request id, no payload. */
   echo(type: number, requestId: number): void {
     this.complete(this.begin(type, requestId));
+  }
+
+  /** The answer to an item that ends the wait of another one. */
+  cancelled(type: number, requestId: number, field: number, isCancelled: boolean): void {
+    const start = this.begin(type, requestId);
+    this.writer.uint32((field << 3) | 2).fork();
+    GrpcCancelWaitResponse.encode({ Cancelled: isCancelled }, this.writer);
+    this.writer.ldelim();
+    this.complete(start);
   }
 
   private begin(type: number, requestId: number): number {

@@ -9,14 +9,17 @@
  * An item that is malformed inside gets InvalidInput; only an unreadable envelope ends the stream.
  */
 import { assert } from "../../base/assert.js";
-import { FRAME_ITEMS_MAX, FRAME_MAX_BYTES } from "../../base/limits.js";
+import { FRAME_ITEMS_MAX, FRAME_MAX_BYTES, LOCK_STREAM_WAITS_MAX } from "../../base/limits.js";
 import {
   type DataAnswer,
   type DataRequest,
   ItemContext,
   type RequestContext,
+  type WaitControl,
+  isWaiting,
 } from "../../operations/api/requests.js";
 import { protoReader, type ProtoReader } from "../../proto/codec.js";
+import { GrpcCancelWaitRequest } from "../../proto/generated/locks.js";
 import { allows } from "../h2/access.js";
 import type { Call, CallHandler } from "../h2/call.js";
 import { Status } from "../h2/constants.js";
@@ -33,6 +36,7 @@ const ITEMS_PER_TURN = 1024;
 /** Payload fields of a stream as bits, for the scanner. */
 function payloadFields(kind: BatchStreamKind): number {
   let bits = kind.frames ? 1 << FRAME_FIELD : 0;
+  if (kind.cancel !== null) bits |= 1 << kind.cancel.field;
   for (const operation of kind.operations.values()) bits |= 1 << operation.requestField;
   return bits;
 }
@@ -57,6 +61,10 @@ export class BatchStream implements Flushable, CallHandler {
   private inFrame = false;
 
   private inflight = 0;
+  /** Items that may wait: the newest of each request id, and all of them. */
+  private readonly waitsById = new Map<number, WaitControl>();
+  private readonly waits = new Set<WaitControl>();
+  private waiting = 0;
   /** Items taken so far: an item is named by the id of its stream and its number. */
   private items = 0;
   private flushAsked = false;
@@ -213,6 +221,10 @@ export class BatchStream implements Flushable, CallHandler {
     const { type, requestId, payloadField, payloadStart, payloadEnd, hops } = this.scanner;
     this.items += 1;
     const operation = this.kind.operations.get(type);
+    const { cancel } = this.kind;
+    if (cancel?.type === type && cancel.field === payloadField) {
+      return this.cancelWait(reader, payloadStart, payloadEnd, beyond);
+    }
     if (operation === undefined || operation.requestField !== payloadField) {
       this.output.echo(type, requestId);
       return;
@@ -227,17 +239,34 @@ export class BatchStream implements Flushable, CallHandler {
     if (request === null) {
       const answer = operations.invalidInput(kind);
       this.output.answer(type, requestId, operation, answer, null, 0);
-    } else if (beyond || large.unsent.isFull) {
+    } else if (beyond || large.unsent.isFull || !this.hasPlace(request)) {
       const answer = operations.mustRetry(kind, beyond ? null : "overloaded");
       this.output.answer(type, requestId, operation, answer, request, 0);
     } else {
-      this.execute(type, requestId, operation, request, this.contextOf(nowMs, hops), nowMs);
+      const context = this.contextOf(nowMs, hops, isWaiting(request) ? (request.waitMs ?? 0) : 0);
+      this.execute(type, requestId, operation, request, context, nowMs);
     }
   }
 
-  private contextOf(nowMs: number, itemHops: number): RequestContext {
-    const { requestTimeoutMs } = this.runtime.options;
-    const deadlineMs = Math.min(this.call.deadlineMs, nowMs + requestTimeoutMs);
+  /** Those that wait are counted apart: the holder's release comes by this very stream (P-181). */
+  private hasPlace(request: DataRequest): boolean {
+    return !isWaiting(request) || this.waiting < LOCK_STREAM_WAITS_MAX;
+  }
+
+  private cancelWait(reader: ProtoReader, start: number, end: number, beyond: boolean): void {
+    const { type, requestId } = this.scanner;
+    const { cancel } = this.kind;
+    assert(cancel !== null, "the stream has items that wait");
+    const named = readCancelled(reader, start, end);
+    if (named === null || beyond) return this.output.echo(type, requestId);
+    const isCancelled = this.waitsById.get(named)?.leave("cancelled") === true;
+    this.output.cancelled(type, requestId, cancel.field, isCancelled);
+    this.askFlush();
+  }
+
+  private contextOf(nowMs: number, itemHops: number, waitMs: number): RequestContext {
+    const boundMs = this.runtime.options.requestTimeoutMs + waitMs;
+    const deadlineMs = Math.min(this.call.deadlineMs, nowMs + boundMs);
     const hops = this.kind.forwarded ? Math.max(1, itemHops, this.streamHops) : this.streamHops;
     const { limited } = this.call.caller;
     return new ItemContext(deadlineMs, hops, this.streamRequestId, this.items, limited);
@@ -255,9 +284,13 @@ export class BatchStream implements Flushable, CallHandler {
     const isSmall = extent === "small";
     const expectedBytes = isSmall ? 0 : this.ahead.expectedBytes(extent);
     if (!isSmall) this.ahead.reserve(expectedBytes);
-    this.inflight += 1;
-    this.runtime.operations.execute(request, context, (answer: DataAnswer) => {
-      this.inflight -= 1;
+    const waits = isWaiting(request);
+    if (waits) this.waiting += 1;
+    else this.inflight += 1;
+    const wait = this.runtime.operations.execute(request, context, (answer: DataAnswer) => {
+      if (waits) this.waiting -= 1;
+      else this.inflight -= 1;
+      if (wait !== null) this.forgetWait(requestId, wait);
       const sizeBytes = isSmall ? 0 : answerSizeBytes(answer);
       if (!isSmall) this.ahead.settle(extent, expectedBytes, sizeBytes);
       if (this.answeredMs < 0) this.answeredMs = this.runtime.nowMs();
@@ -277,11 +310,19 @@ export class BatchStream implements Flushable, CallHandler {
       }
       this.askFlush();
     });
+    if (wait === null) return;
+    this.waits.add(wait);
+    this.waitsById.set(requestId, wait);
+  }
+
+  private forgetWait(requestId: number, wait: WaitControl): void {
+    this.waits.delete(wait);
+    if (this.waitsById.get(requestId) === wait) this.waitsById.delete(requestId);
   }
 
   private endWhenDone(): void {
     if (!this.isHalfClosed || this.closed || this.reader !== null) return;
-    if (this.inflight > 0 || this.output.holds) return;
+    if (this.inflight + this.waiting > 0 || this.output.holds) return;
     this.output.flush();
     this.close();
     this.call.end();
@@ -304,7 +345,30 @@ export class BatchStream implements Flushable, CallHandler {
     if (this.closed) return;
     this.closed = true;
     this.reader = null;
+    this.leaveWaits();
     this.onClosed(this);
+  }
+
+  /** Nobody hears of them any more. Whose connection broke may come back by another (Q8). */
+  private leaveWaits(): void {
+    if (this.waits.size === 0) return;
+    const isLost = this.call.isLost;
+    for (const wait of [...this.waits]) wait.leave(isLost ? "left" : "cancelled");
+    this.waits.clear();
+    this.waitsById.clear();
+  }
+}
+
+/** The request id that a cancel item names; null when the payload is no such message. */
+function readCancelled(reader: ProtoReader, start: number, end: number): number | null {
+  const whole = reader.len;
+  reader.pos = start;
+  try {
+    return GrpcCancelWaitRequest.decode(reader, end - start).RequestId;
+  } catch {
+    return null;
+  } finally {
+    reader.len = whole;
   }
 }
 

@@ -4,8 +4,13 @@
  * Invariants: 1. A call reads no more than its handler wants. 2. Every stream that was taken is
  * answered or reset.
  */
-import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
-import { Call, type CallDesk, type Route } from "../h2/call.js";
+import {
+  constants,
+  type Http2Session,
+  type IncomingHttpHeaders,
+  type ServerHttp2Stream,
+} from "node:http2";
+import { Call, type CallDesk, NOTHING_SPOKEN, type Route } from "../h2/call.js";
 import { Status } from "../h2/constants.js";
 import { type Failure, failureOf } from "../h2/failure.js";
 import { Field, RequestHead } from "../h2/fields.js";
@@ -87,12 +92,15 @@ export class Http2Call extends Call {
   private hasHead = false;
   private isPaused = false;
   private failure: Failure | null = null;
+  /** A stream that is gone names it no more. */
+  private readonly session: Http2Session | undefined;
 
   constructor(
     private readonly stream: ServerHttp2Stream,
     ...rest: ConstructorParameters<typeof Call>
   ) {
     super(...rest);
+    this.session = stream.session;
     stream.on("error", () => undefined);
     stream.once("close", () => this.leave());
   }
@@ -109,6 +117,10 @@ export class Http2Call extends Call {
       intake.end();
     });
     if (this.isPaused) stream.pause();
+  }
+
+  get isLost(): boolean {
+    return this.session === undefined || this.session.destroyed;
   }
 
   /** Answered to its end, although the client has not said its last word. */
@@ -132,16 +144,16 @@ export class Http2Call extends Call {
     if (!this.intake.isPaused) this.stream.resume();
   }
 
-  respond(frames: boolean): void {
+  respond(spoken: readonly string[]): void {
     const { stream } = this;
     if (this.hasHead || stream.destroyed) return;
     this.hasHead = true;
-    const spoken = frames ? { "svc-batch-frames": "1" } : {};
+    const fields = Object.fromEntries(spoken.map((name) => [name, "1"]));
     stream.once("wantTrailers", () => {
       const { failure } = this;
       stream.sendTrailers(failure === null ? { "grpc-status": 0 } : failureFields(failure));
     });
-    stream.respond({ ...HEAD, ...spoken }, { waitForTrailers: true });
+    stream.respond({ ...HEAD, ...fields }, { waitForTrailers: true });
   }
 
   private framed(message: Uint8Array): Buffer {
@@ -154,7 +166,7 @@ export class Http2Call extends Call {
 
   send(message: Uint8Array): boolean {
     if (!this.isOpen || this.stream.destroyed) return true;
-    this.respond(false);
+    this.respond(NOTHING_SPOKEN);
     const { length } = message;
     this.stream.write(this.framed(message), () => this.handler.taken(length));
     return false;
@@ -162,14 +174,14 @@ export class Http2Call extends Call {
 
   answer(message: Uint8Array): void {
     if (!this.isOpen) return;
-    this.respond(false);
+    this.respond(NOTHING_SPOKEN);
     if (!this.stream.destroyed) this.stream.write(this.framed(message));
     this.end();
   }
 
   end(): void {
     if (!this.isOpen) return;
-    this.respond(false);
+    this.respond(NOTHING_SPOKEN);
     this.code = Status.OK;
     this.finish();
   }

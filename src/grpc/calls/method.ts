@@ -86,6 +86,8 @@ export interface BatchStreamKind {
    */
   readonly forwarded: boolean;
   readonly operations: ReadonlyMap<number, BatchOperation>;
+  /** The item that ends the wait of another one; null: none of its items waits. */
+  readonly cancel: { readonly type: number; readonly field: number } | null;
 }
 
 /**

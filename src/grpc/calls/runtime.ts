@@ -34,6 +34,8 @@ export interface GrpcServerOptions {
   readonly maxReceiveBytes: number;
   /** --max-inflight-per-stream. */
   readonly maxInflightPerStream: number;
+  /** Longest that a try-lock may wait (ms). */
+  readonly lockMaxWaitMs: number;
   /** Counts client connections over all listeners of the node; more are closed at accept. */
   readonly connections: ConnectionBudget;
   /** Counts answers that wait for clients over all front ends of the node. */

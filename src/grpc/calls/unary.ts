@@ -5,7 +5,12 @@
  * reaches no operation. 3. An exception in a handler ends the call with INTERNAL and is reported;
  * it is never only swallowed.
  */
-import type { DataAnswer, DataRequest, RequestContext } from "../../operations/api/requests.js";
+import {
+  type DataAnswer,
+  type DataRequest,
+  type RequestContext,
+  isWaiting,
+} from "../../operations/api/requests.js";
 import { protoReader } from "../../proto/codec.js";
 import type { Role } from "../h2/access.js";
 import type { Call } from "../h2/call.js";
@@ -38,8 +43,9 @@ export function dataHandler(runtime: GrpcRuntime, method: DataMethod): UnaryHand
     };
     const { large } = runtime;
     if (large.unsent.isFull) return send(operations.mustRetry(method.kind, "overloaded"), 0);
-    const context = runtime.context(call, options.requestTimeoutMs, requestId);
-    operations.execute(request, context, (answer: DataAnswer) => {
+    const waitMs = isWaiting(request) ? (request.waitMs ?? 0) : 0;
+    const context = runtime.context(call, options.requestTimeoutMs + waitMs, requestId);
+    const wait = operations.execute(request, context, (answer: DataAnswer) => {
       const elapsedMs = runtime.nowMs() - startedMs;
       options.onAnswer?.(method.path, answer.type, elapsedMs);
       if (!call.isOpen) return;
@@ -61,6 +67,9 @@ export function dataHandler(runtime: GrpcRuntime, method: DataMethod): UnaryHand
         send(operations.mustRetry(method.kind, "overloaded"), elapsedMs);
       }
     });
+    if (wait === null) return;
+    // Whose connection broke may come back by another (Q8).
+    call.whenGone(() => wait.leave(call.isLost ? "left" : "cancelled"));
   });
 }
 

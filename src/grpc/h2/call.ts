@@ -65,6 +65,9 @@ export interface CallDesk {
   refused(route: Route | null, code: number): void;
 }
 
+/** For responses whose head says nothing but that it is one. */
+export const NOTHING_SPOKEN: readonly string[] = [];
+
 const NO_HANDLER: CallHandler = {
   message: () => undefined,
   halfClosed: () => undefined,
@@ -148,6 +151,9 @@ export abstract class Call {
     else this.fail(failureOf(Status.UNIMPLEMENTED, "the call takes a message, and there is none"));
   }
 
+  /** Its connection is gone, and not the call alone. */
+  abstract get isLost(): boolean;
+
   /** Calls back when the call is gone; at once when it is. */
   whenGone(done: () => void): void {
     if (this.isGone) done();
@@ -168,8 +174,8 @@ export abstract class Call {
   /** Until `resume` no message is handed out, and the client may send little more. */
   abstract pause(): void;
   abstract resume(): void;
-  /** The head of the response, before the first message; `frames`: frames are spoken. */
-  abstract respond(frames: boolean): void;
+  /** The head of the response, before the first message; each of `spoken` is a field of value 1. */
+  abstract respond(spoken: readonly string[]): void;
   /**
    * Sends a message; the bytes may be used again. True: it left. False: `taken` tells of its bytes
    * later.

@@ -63,7 +63,7 @@ export class Connection implements FrameSink, StreamCarrier {
   private streamSendWindow = WINDOW_INITIAL_BYTES;
   private hasSettings = false;
   private isDraining = false;
-  private isOver = false;
+  isOver = false;
 
   constructor(
     private readonly socket: Socket,

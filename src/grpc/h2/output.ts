@@ -50,7 +50,6 @@ const TYPE_PLAIN = Buffer.concat([Buffer.from([0x0f, CONTENT_TYPE - 0x0f]), TYPE
 const OK_FIELD = Buffer.concat([literal("grpc-status"), literal("0")]);
 const OK_ENTERS = Buffer.concat([Buffer.from([0x40]), OK_FIELD]);
 const OK_PLAIN = Buffer.concat([Buffer.from([0]), OK_FIELD]);
-const FRAMES_SPOKEN = plainField("svc-batch-frames", "1");
 const ENCODINGS = plainField("grpc-accept-encoding", "identity,deflate,gzip");
 
 /** A grpc-message: everything but visible ASCII and spaces, and the percent sign, by its bytes. */
@@ -175,16 +174,16 @@ export class Output {
     return Buffer.from([0x20]);
   }
 
-  /** The head of a response that messages follow. */
-  responseHead(stream: number, frames: boolean): void {
-    if (this.typePlace > 0 && !this.isPlain && !frames) {
+  /** The head of a response that messages follow; each of `spoken` is a field of value 1. */
+  responseHead(stream: number, spoken: readonly string[]): void {
+    if (this.typePlace > 0 && !this.isPlain && spoken.length === 0) {
       this.head(2, Frame.headers, Flag.endHeaders, stream);
       this.buffer[this.size++] = STATUS_200;
       this.buffer[this.size++] = 0x80 | (STATIC_ENTRIES + 1 + this.entered - this.typePlace);
       return;
     }
     const parts = [this.shrunk(), Buffer.from([STATUS_200]), this.typeField()];
-    if (frames) parts.push(FRAMES_SPOKEN);
+    for (const name of spoken) parts.push(plainField(name, "1"));
     this.block(stream, parts, Flag.endHeaders);
   }
 

@@ -6,7 +6,7 @@
  * what waits to be read. 3. A stream that was answered to its end is over, whether or not the
  * client had finished: it is told to stop.
  */
-import { Call, type CallDesk, type CallerOf, type Route } from "./call.js";
+import { Call, type CallDesk, type CallerOf, NOTHING_SPOKEN, type Route } from "./call.js";
 import { ErrorCode, Flag, Frame, FRAME_PAYLOAD_MAX_BYTES, Status } from "./constants.js";
 import { type Failure, failureOf } from "./failure.js";
 import type { RequestHead } from "./fields.js";
@@ -20,6 +20,8 @@ const MESSAGE_PREFIX_BYTES = 5;
 export interface StreamCarrier {
   readonly output: Output;
   readonly messageMaxBytes: number;
+  /** The connection has ended. */
+  readonly isOver: boolean;
   /** Bytes that may be sent now: the peer's window, as long as the socket takes them. */
   readonly sendableBytes: number;
   sent(sizeBytes: number): void;
@@ -70,6 +72,10 @@ export class Stream extends Call {
   /** The client has said its last word. */
   get isHalfClosed(): boolean {
     return this.hasEnded;
+  }
+
+  get isLost(): boolean {
+    return this.carrier.isOver;
   }
 
   /** Something waits for a window, or for the socket. */
@@ -161,10 +167,10 @@ export class Stream extends Call {
     this.fail(failureOf(Status.RESOURCE_EXHAUSTED, "too many messages that are not whole"));
   }
 
-  respond(frames: boolean): void {
+  respond(spoken: readonly string[]): void {
     if (this.hasHead || this.isOver) return;
     this.hasHead = true;
-    this.carrier.output.responseHead(this.id, frames);
+    this.carrier.output.responseHead(this.id, spoken);
     this.carrier.soon();
   }
 
@@ -191,7 +197,7 @@ export class Stream extends Call {
 
   send(message: Uint8Array): boolean {
     if (!this.isOpen) return true;
-    this.respond(false);
+    this.respond(NOTHING_SPOKEN);
     this.carrier.soon();
     if (this.sendAtOnce(message)) return true;
     this.sendLater(message);
@@ -200,7 +206,7 @@ export class Stream extends Call {
 
   answer(message: Uint8Array): void {
     if (!this.isOpen) return;
-    this.respond(false);
+    this.respond(NOTHING_SPOKEN);
     if (this.sendAtOnce(message)) {
       this.isOpen = false;
       this.finish(null);
@@ -213,7 +219,7 @@ export class Stream extends Call {
   end(): void {
     if (!this.isOpen) return;
     this.isOpen = false;
-    this.respond(false);
+    this.respond(NOTHING_SPOKEN);
     this.endWith(null);
   }
 

@@ -192,4 +192,5 @@ export const KEYVALUER_STREAM: BatchStreamKind = {
       ] as const
     ).map(([type, field, method]) => [type, { requestField: field, responseField: field, method }]),
   ),
+  cancel: null,
 };

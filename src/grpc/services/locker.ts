@@ -7,8 +7,10 @@
  */
 import { assert } from "../../base/assert.js";
 import { EMPTY_BYTES } from "../../base/bytes.js";
+import { Int64 } from "../../base/int64.js";
+import { LockType } from "../../base/result-types.js";
 import type { DataAnswer, LockAnswer } from "../../operations/api/requests.js";
-import type { Encodable } from "../../proto/codec.js";
+import type { Encodable, Int64Halves } from "../../proto/codec.js";
 import * as proto from "../../proto/generated/locks.js";
 import type { BatchOperation, BatchStreamKind, DataMethod } from "../calls/method.js";
 import { dataMethod, ownBytes, ownBytesOrNull, routeOf } from "../calls/method.js";
@@ -18,14 +20,26 @@ function lockAnswer(answer: DataAnswer): LockAnswer {
   return answer;
 }
 
-function tokenResponse(answer: DataAnswer): Encodable<proto.GrpcTryLockResponse> {
-  const { servedFrom, type, fencingToken, route } = lockAnswer(answer);
+function tryLockResponse(answer: DataAnswer): Encodable<proto.GrpcTryLockResponse> {
+  const lock = lockAnswer(answer);
   return {
-    ServedFrom: servedFrom,
-    Type: type,
-    FencingToken: fencingToken,
-    Route: routeOf(route),
+    ServedFrom: lock.servedFrom,
+    Type: lock.type,
+    FencingToken: lock.fencingToken,
+    Route: routeOf(lock.route),
+    LeaseLeftMs: lock.leaseLeftMs,
+    WaitedMs: lock.waitedMs,
+    Position: lock.position,
+    Waiters: lock.waiters,
   };
+}
+
+function uint64({ high, low }: Int64Halves): Int64 {
+  return high === 0 && low === 0 ? Int64.ZERO : new Int64(high, low);
+}
+
+function tokenOrNull(token: Int64Halves | null): Int64 | null {
+  return token === null ? null : new Int64(token.high, token.low);
 }
 
 const tryLock = dataMethod({
@@ -40,8 +54,12 @@ const tryLock = dataMethod({
     owner: ownBytes(message.Owner),
     expiresMs: message.ExpiresMs,
     durability: message.Durability,
+    waitMs: message.WaitMs,
+    waitId: uint64(message.WaitId),
+    tryNumber: uint64(message.Try),
+    note: ownBytesOrNull(message.Note),
   }),
-  toResponse: tokenResponse,
+  toResponse: tryLockResponse,
 });
 
 const extend = dataMethod({
@@ -56,8 +74,20 @@ const extend = dataMethod({
     owner: ownBytesOrNull(message.Owner) ?? EMPTY_BYTES,
     expiresMs: message.ExpiresMs,
     durability: message.Durability,
+    fencingToken: tokenOrNull(message.FencingToken),
+    note: ownBytesOrNull(message.Note),
   }),
-  toResponse: tokenResponse,
+  toResponse: (answer) => {
+    const { servedFrom, type, fencingToken, route, leaseLeftMs, waiters } = lockAnswer(answer);
+    return {
+      ServedFrom: servedFrom,
+      Type: type,
+      FencingToken: fencingToken,
+      Route: routeOf(route),
+      LeaseLeftMs: leaseLeftMs,
+      Waiters: waiters,
+    };
+  },
 });
 
 const unlock = dataMethod({
@@ -71,10 +101,12 @@ const unlock = dataMethod({
     resource: message.Resource,
     owner: ownBytesOrNull(message.Owner) ?? EMPTY_BYTES,
     durability: message.Durability,
+    fencingToken: tokenOrNull(message.FencingToken),
   }),
   toResponse: (answer) => {
-    const { servedFrom, type, route } = lockAnswer(answer);
-    return { ServedFrom: servedFrom, Type: type, Route: routeOf(route) };
+    const { servedFrom, type, route, fencingToken } = lockAnswer(answer);
+    const token = type === LockType.unlocked ? fencingToken : null;
+    return { ServedFrom: servedFrom, Type: type, Route: routeOf(route), FencingToken: token };
   },
 });
 
@@ -88,9 +120,11 @@ const getLock = dataMethod({
     kind: "get-lock",
     resource: message.Resource,
     durability: message.durability,
+    owner: ownBytesOrNull(message.Owner),
   }),
   toResponse: (answer) => {
-    const { servedFrom, type, owner, expires, fencingToken, route } = lockAnswer(answer);
+    const lock = lockAnswer(answer);
+    const { servedFrom, type, owner, expires, fencingToken, route } = lock;
     return {
       ServedFrom: servedFrom,
       Type: type,
@@ -100,6 +134,10 @@ const getLock = dataMethod({
       ExpiresCounter: expires.c,
       FencingToken: fencingToken,
       Route: routeOf(route),
+      Note: lock.note,
+      Waiters: lock.waiters,
+      Position: lock.position,
+      ExpiresInMs: type === LockType.got ? lock.expiresInMs : null,
     };
   },
 });
@@ -128,12 +166,15 @@ const operations = new Map<number, BatchOperation>([
   ],
 ]);
 
+const CANCEL_FIELD = 8;
+
 /** The batch stream of clients. */
 export const LOCKER_STREAM: BatchStreamKind = {
   path: "/Locker/BatchClientLockRequests",
   frames: true,
   forwarded: false,
   operations,
+  cancel: { type: proto.GrpcLockClientBatchType.TYPE_CANCEL_WAIT, field: CANCEL_FIELD },
 };
 
 /**
@@ -144,4 +185,5 @@ export const LOCKER_SERVER_STREAM: BatchStreamKind = {
   frames: false,
   forwarded: true,
   operations,
+  cancel: { type: proto.GrpcLockServerBatchType.SERVER_TYPE_CANCEL_WAIT, field: CANCEL_FIELD },
 };

@@ -206,4 +206,5 @@ export const SEQUENCER_STREAM: BatchStreamKind = {
     [Types.SEQUENCE_BATCH_RESERVE, { requestField: 7, responseField: 4, method: reserve }],
     [Types.SEQUENCE_BATCH_DELETE, { requestField: 8, responseField: 3, method: remove }],
   ]),
+  cancel: null,
 };

@@ -24,6 +24,7 @@ import { groupFacts } from "./group-facts.js";
 import { ClockAdvances } from "../requests/clockadvance.js";
 import type {
   GroupFacts,
+  JoinedCommand,
   ProposalDone,
   ReadDone,
   RefusalReason,
@@ -77,24 +78,37 @@ export class Group {
   /**
    * Queues `command`. `sizeBytes`: its encoded size or an upper bound of it, for the byte budgets.
    * `deadlineMs`: on the monotonic clock; a command still queued then is "aborted", a proposed one
-   * "unknown".
+   * "unknown". `joined`: is decided right behind it, in the same entry, or ends as it does.
    */
-  propose(command: Command, sizeBytes: number, deadlineMs: number, done: ProposalDone): void {
-    if (this.isEnding) return this.refuse(done, "shutting-down");
-    this.proposeFinal(command, sizeBytes, deadlineMs, done);
+  propose(
+    command: Command,
+    sizeBytes: number,
+    deadlineMs: number,
+    done: ProposalDone,
+    joined: JoinedCommand | null = null,
+  ): void {
+    if (!this.isEnding) return this.proposeFinal(command, sizeBytes, deadlineMs, done, joined);
+    this.refuse(done, "shutting-down", joined);
   }
 
   /**
    * As `propose`, also while the node stops: for stop hooks, and for what the host itself proposes.
    */
-  proposeFinal(command: Command, sizeBytes: number, deadlineMs: number, done: ProposalDone): void {
+  proposeFinal(
+    command: Command,
+    sizeBytes: number,
+    deadlineMs: number,
+    done: ProposalDone,
+    joined: JoinedCommand | null = null,
+  ): void {
     const { replica, shared } = this;
-    if (!replica.leadership.isLeading) return this.refuse(done, "not-leader");
-    if (!shared.admits()) return this.refuse(done, "overloaded");
+    if (!replica.leadership.isLeading) return this.refuse(done, "not-leader", joined);
+    if (!shared.admits()) return this.refuse(done, "overloaded", joined);
     const nowMs = shared.ports.clock.monotonicMs();
     replica.peers.unquiesce(nowMs);
     const waiter = { command, sizeBytes, deadlineMs, done };
-    if (!replica.batcher.enqueue(waiter, nowMs)) return this.refuse(done, "overloaded");
+    if (!replica.batcher.enqueue(waiter, nowMs)) return this.refuse(done, "overloaded", joined);
+    if (joined !== null) replica.batcher.enqueueJoined({ ...joined, deadlineMs, isJoined: true });
     if (command.kind !== "collect" && command.kind !== "advance-clock") this.changesAccepted++;
     if (replica.wantsCut(nowMs)) shared.wake(replica);
     shared.wakeAt(replica.wakeAtMs);
@@ -298,7 +312,13 @@ export class Group {
     return groupFacts(this.replica);
   }
 
-  private refuse(done: ProposalDone, reason: RefusalReason): void {
+  private refuse(
+    done: ProposalDone,
+    reason: RefusalReason,
+    joined: JoinedCommand | null = null,
+  ): void {
     this.shared.completions.proposal(done, { status: "refused", reason });
+    if (joined !== null)
+      this.shared.completions.proposal(joined.done, { status: "refused", reason });
   }
 }

@@ -5,7 +5,8 @@
  * in afterwards (P-071). 2. Commands and bytes are bounded here and over the node (`Budget`);
  * beyond a bound a command is refused at once, with no effect. 3. A deadline is looked at until the
  * command is cut, never after: what ends here is certainly without effect. 4. Bytes are taken from
- * the budget exactly once, and go with the command when it is cut.
+ * the budget exactly once, and go with the command when it is cut. 5. What is joined to a command
+ * is taken in with it and cut with it, beyond the bounds of a batch: there is one at most for each.
  */
 import { assert } from "../../base/assert.js";
 import type { Command } from "../../machine/commands/command.js";
@@ -19,6 +20,8 @@ export interface Waiter {
   deadlineMs: number;
   /** null once it has been answered. */
   done: ProposalDone | null;
+  /** It is cut into the same entry as the one before it, whose end it shares until then. */
+  readonly isJoined?: boolean;
 }
 
 /** Command bytes queued or in unapplied entries, over all groups of the node. */
@@ -38,6 +41,11 @@ export class Budget {
     if (this.used > 0 && this.used + sizeBytes > this.maxBytes) return false;
     this.used += sizeBytes;
     return true;
+  }
+
+  /** Takes `sizeBytes` beyond the bound. */
+  takeAnyway(sizeBytes: number): void {
+    this.used += sizeBytes;
   }
 
   give(sizeBytes: number): void {
@@ -94,11 +102,23 @@ export class Batcher {
     if (!this.budget.take(waiter.sizeBytes)) return false;
     this.budget.commands++;
     if (this.live === 0) this.oldestSinceMs = nowMs;
+    this.push(waiter);
+    return true;
+  }
+
+  /** Takes `waiter` in right behind the one that was taken in last, which it is joined to. */
+  enqueueJoined(waiter: Waiter): void {
+    assert(waiter.isJoined === true && this.live > 0, "what is joined has one before it");
+    this.budget.takeAnyway(waiter.sizeBytes);
+    this.budget.commands++;
+    this.push(waiter);
+  }
+
+  private push(waiter: Waiter): void {
     this.queue.push(waiter);
     this.live++;
     this.bytes += waiter.sizeBytes;
     if (waiter.deadlineMs < this.earliest) this.earliest = waiter.deadlineMs;
-    return true;
   }
 
   /**
@@ -124,8 +144,11 @@ export class Batcher {
   cut(nowMs: number): Waiter[] {
     const batch: Waiter[] = [];
     let batchBytes = 0;
-    while (this.head < this.queue.length && batch.length < this.limits.batchEntriesMax) {
+    const { batchEntriesMax } = this.limits;
+    while (this.head < this.queue.length) {
       const waiter = this.queue[this.head] as Waiter;
+      const isJoined = waiter.isJoined === true && batch.length > 0;
+      if (batch.length >= batchEntriesMax && !isJoined) break;
       if (waiter.done === null) {
         this.head++;
         continue;
@@ -136,7 +159,7 @@ export class Batcher {
         continue;
       }
       const grown = batchBytes + waiter.sizeBytes;
-      if (batch.length > 0 && grown > this.limits.batchBytesMax) break;
+      if (batch.length > 0 && !isJoined && grown > this.limits.batchBytesMax) break;
       this.head++;
       this.live--;
       this.bytes -= waiter.sizeBytes;

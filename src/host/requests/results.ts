@@ -54,6 +54,12 @@ export type ReadResult =
 export type ProposalEnds = Readonly<Record<ProposalResult["status"], number>>;
 
 export type ProposalDone = (result: ProposalResult) => void;
+/** A command that is proposed in the same entry as another one, right behind it. */
+export interface JoinedCommand {
+  readonly command: Command;
+  readonly sizeBytes: number;
+  readonly done: ProposalDone;
+}
 export type ReadDone = (result: ReadResult) => void;
 
 /**

@@ -23,9 +23,13 @@ export class Admission {
   /** Counts one request in; not null: why it is refused. */
   enter(): Refusal | null {
     this.count++;
+    return this.refusal() ?? (this.count > this.inflightMax ? "overloaded" : null);
+  }
+
+  /** Why a request that is counted elsewhere is refused; null: it is not. */
+  refusal(): Refusal | null {
     if (this.node.shuttingDown) return "shutting-down";
-    if (!this.node.initialized) return "not-initialized";
-    return this.count > this.inflightMax ? "overloaded" : null;
+    return this.node.initialized ? null : "not-initialized";
   }
 
   leave(): void {

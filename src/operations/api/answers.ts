@@ -39,6 +39,14 @@ export interface LockAnswer extends AnswerBase {
   readonly owner: Uint8Array | null;
   readonly expires: Hlc;
   readonly expiresInMs: number;
+  /** Of the lease at the decision (ms); null: none, or not known. */
+  readonly leaseLeftMs: number | null;
+  /** From taking in to the decision (ms); null: the node that decided does not know waiting. */
+  readonly waitedMs: number | null;
+  /** Place of the owner among those who wait, 1 = next; 0 = none. */
+  readonly position: number;
+  readonly waiters: number;
+  readonly note: Uint8Array | null;
 }
 
 export interface SequenceView {

@@ -4,6 +4,7 @@
  * Pure. Invariants: 1. A front end bounds the deadline once, where it takes the request in; nobody
  * below makes it later.
  */
+import type { Leaving } from "../../host/waiting/lock-queues.js";
 
 /** Who asks, for limits and the log. */
 export interface CallerName {
@@ -30,6 +31,37 @@ export interface RequestContext {
    * nobody can tell.
    */
   readonly whenGone?: (callback: () => void) => void;
+  /** Of a request that may wait for a lock: how whoever asked has it wait no more. */
+  readonly wait?: WaitControl;
+}
+
+/** The thread between a request that waits and who asked: told of the first word only. */
+export class WaitControl {
+  /** What it was told; null: it may wait on. */
+  leaving: Leaving | null = null;
+  private onLeave: ((how: Leaving) => boolean) | null = null;
+
+  /**
+   * @param waitUntilMs when the wait is over (monotonic ms)
+   * @param sinceMs when the node took the request in
+   */
+  constructor(
+    readonly sinceMs: number,
+    readonly waitUntilMs: number,
+  ) {}
+
+  /** Whoever has the request now; null: nobody waits. Told at once of what was said before. */
+  heldBy(onLeave: ((how: Leaving) => boolean) | null): void {
+    this.onLeave = onLeave;
+    if (this.leaving !== null) onLeave?.(this.leaving);
+  }
+
+  /** False: its end is decided, or on its way. */
+  leave(how: Leaving): boolean {
+    if (this.leaving !== null) return false;
+    this.leaving = how;
+    return this.onLeave === null || this.onLeave(how);
+  }
 }
 
 /**
@@ -54,6 +86,12 @@ export class ItemContext implements RequestContext {
 export function withDeadline(context: RequestContext, deadlineMs: number): RequestContext {
   const { forwardHops, requestId } = context;
   return { deadlineMs, forwardHops, requestId };
+}
+
+/** `context` with the thread to a request that may wait. */
+export function withWait(context: RequestContext, wait: WaitControl): RequestContext {
+  const { deadlineMs, forwardHops, requestId } = context;
+  return { deadlineMs, forwardHops, requestId, wait };
 }
 
 /** True while another node may be asked: the request was not forwarded yet. */

@@ -12,6 +12,7 @@ import type { LockRequest } from "./lock-requests.js";
 import type { SequenceRequest } from "./sequence-requests.js";
 
 export type * from "./kv-requests.js";
+export { isWaiting } from "./lock-requests.js";
 export type * from "./lock-requests.js";
 export { Durability } from "./names.js";
 export type * from "./sequence-requests.js";

@@ -3,13 +3,15 @@
  *
  * Pure.
  */
-import { NAME_MAX_BYTES } from "../../base/limits.js";
+import type { Int64 } from "../../base/int64.js";
+import { LOCK_NOTE_MAX_BYTES, NAME_MAX_BYTES } from "../../base/limits.js";
 import { bytes, int32, text } from "../../base/shape.js";
 import type { KindRows } from "./kind.js";
 import { isDurability, isName } from "./names.js";
 import type { OperationsSettings } from "./settings.js";
 
-export interface TryLockRequest {
+/** What every program knows of the requests: so they go to nodes of a cluster of level 1. */
+export interface PlainTryLock {
   readonly kind: "try-lock";
   readonly resource: string;
   readonly owner: Uint8Array;
@@ -17,33 +19,64 @@ export interface TryLockRequest {
   /** 0 ephemeral, 1 persistent, anything else is InvalidInput; so in every request. */
   readonly durability: number;
 }
-export interface TryExtendLockRequest {
+export interface PlainTryExtend extends Omit<PlainTryLock, "kind"> {
   readonly kind: "try-extend";
-  readonly resource: string;
-  readonly owner: Uint8Array;
-  readonly expiresMs: number;
-  readonly durability: number;
 }
-export interface TryUnlockRequest {
+export interface PlainTryUnlock extends Omit<PlainTryLock, "kind" | "expiresMs"> {
   readonly kind: "try-unlock";
-  readonly resource: string;
-  readonly owner: Uint8Array;
-  readonly durability: number;
 }
-export interface GetLockRequest {
+export interface PlainGetLock {
   readonly kind: "get-lock";
   readonly resource: string;
   readonly durability: number;
 }
+export type PlainLockRequest = PlainTryLock | PlainTryExtend | PlainTryUnlock | PlainGetLock;
+
+export interface TryLockRequest extends PlainTryLock {
+  /** How long it waits instead of being told that the lock is busy (ms); absent: not. */
+  readonly waitMs?: number;
+  /** Names the acquire that it is a try of, and the try (uint64); absent: 0. */
+  readonly waitId?: Int64;
+  readonly tryNumber?: Int64;
+  /** Absent: none. */
+  readonly note?: Uint8Array | null;
+}
+export interface TryExtendLockRequest extends PlainTryExtend {
+  /** Of the one grant that it is about; absent: whichever it is. */
+  readonly fencingToken?: Int64 | null;
+  /** Absent: that of the grant stays. */
+  readonly note?: Uint8Array | null;
+}
+export interface TryUnlockRequest extends PlainTryUnlock {
+  /** Of the one grant that it is about; absent: whichever it is. */
+  readonly fencingToken?: Int64 | null;
+}
+export interface GetLockRequest extends PlainGetLock {
+  /** Whose place among those who wait is wanted; absent: nobody's. */
+  readonly owner?: Uint8Array | null;
+}
 
 export type LockRequest = TryLockRequest | TryExtendLockRequest | TryUnlockRequest | GetLockRequest;
+
+/** True for a request that may wait. */
+export function isWaiting<R extends { readonly kind: string }>(
+  request: R,
+): request is R & TryLockRequest {
+  return request.kind === "try-lock" && "waitMs" in request && Number(request.waitMs) > 0;
+}
 
 export function isLockAcceptable(request: LockRequest, settings: OperationsSettings): boolean {
   if (!isName(request.resource) || !isDurability(request.durability)) return false;
   if (request.kind === "get-lock") return true;
+  if ("note" in request && (request.note?.length ?? 0) > LOCK_NOTE_MAX_BYTES) return false;
+  if (request.kind === "try-lock" && !isWait(request.waitMs ?? 0, settings)) return false;
   if (request.owner.length < 1 || request.owner.length > NAME_MAX_BYTES) return false;
   if (request.kind === "try-unlock") return true;
   return request.expiresMs >= 1 && request.expiresMs <= settings.lockMaxLeaseMs;
+}
+
+function isWait(waitMs: number, { lockMaxWaitMs }: OperationsSettings): boolean {
+  return waitMs >= 0 && waitMs <= lockMaxWaitMs;
 }
 
 const lease = { resource: text, owner: bytes, expiresMs: int32, durability: int32 };
@@ -66,4 +99,4 @@ export const LOCK_KINDS = {
     operation: "get-info",
     members: { resource: text, durability: int32 },
   },
-} as const satisfies KindRows<LockRequest>;
+} as const satisfies KindRows<PlainLockRequest>;

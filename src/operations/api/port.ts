@@ -6,7 +6,7 @@
  */
 import type { Administration, HealthAnswer, HealthCheck } from "./administration.js";
 import type { DataAnswer, Refusal } from "./answers.js";
-import type { RequestContext } from "./context.js";
+import type { RequestContext, WaitControl } from "./context.js";
 import type { DataRequest, DataRequestKind } from "./data-requests.js";
 import type { AnswerOf } from "./kinds.js";
 
@@ -15,12 +15,15 @@ import type { AnswerOf } from "./kinds.js";
  * deadline, never in the turn of the call (so also every refusal).
  */
 export interface OperationsPort {
-  /** Executes one data request. */
+  /**
+   * Executes one data request. One that may wait for a lock gives the thread by which it is told to
+   * wait no more; its end comes by `done` all the same.
+   */
   execute<R extends DataRequest>(
     request: R,
     context: RequestContext,
     done: (answer: AnswerOf<R>) => void,
-  ): void;
+  ): WaitControl | null;
   /**
    * The answer of type InvalidInput for a request of this kind that could not even be expressed
    * (REST numbers).

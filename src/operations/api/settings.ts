@@ -29,6 +29,11 @@ export interface OperationsSettings {
   /** Data requests in progress, then overload. */
   readonly inflightMax: number;
   readonly lockMaxLeaseMs: number;
+  /** Longest that a request may wait for a lock (ms). */
+  readonly lockMaxWaitMs: number;
+  /** Requests that may wait, for one lock and on this node; beyond: overload. */
+  readonly lockWaitersPerLockMax: number;
+  readonly lockWaitersMax: number;
   readonly sequencerBlockSize: number;
   /** Longest time a reserved block is used without checking the record (ms). */
   readonly sequencerBlockLeaseMs: number;

@@ -79,6 +79,11 @@ export function lockAnswer(
     owner: null,
     expires: NO_STAMP,
     expiresInMs: 0,
+    leaseLeftMs: null,
+    waitedMs: null,
+    position: 0,
+    waiters: 0,
+    note: null,
   };
 }
 

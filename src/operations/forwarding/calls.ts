@@ -14,7 +14,14 @@ import { assert } from "../../base/assert.js";
 import { ByteWriter } from "../../base/codec.js";
 import { DeadlineSweep } from "../../host/requests/deadline-sweep.js";
 import type { ClockPort, EntropyPort, LoggerPort, TimerPort } from "../../ports.js";
-import { type CallAnswer, type CallRequest, callAnswer, writeCall } from "../wire/calls.js";
+import { isWaiting } from "../api/requests.js";
+import {
+  type CallAnswer,
+  type CallRequest,
+  isLock,
+  writeAnswer,
+  writeCall,
+} from "../wire/calls.js";
 import { Draft, FAREWELL, type Frame, type OutFrame } from "../wire/frames.js";
 
 /** The lane to the other nodes on which calls and their answers travel. */
@@ -54,8 +61,10 @@ export interface Asking {
   readonly deadlineMs: number;
 }
 
-interface Call extends Asking {
+interface Call extends Omit<Asking, "request"> {
   readonly sizeBytes: number;
+  /** It may wait for a lock for long. */
+  readonly waits: boolean;
   readonly done: (result: CallResult) => void;
   /** Since when the partition is known to have another leader; 0 = it is not. */
   movedMs: number;
@@ -83,6 +92,10 @@ const UNSENT: CallResult = { status: "unsent" };
 const IN_FLIGHT_BYTES_MAX = 64 * 1024 * 1024;
 /** How often calls in flight are compared with who leads now (ms). */
 const WATCH_MS = 50;
+/** The same for calls that wait for locks (ms). */
+const WATCH_WAITING_MS = 250;
+/** Time for the word that somebody waits no more (ms). */
+const CANCEL_MS = 5000;
 /** The asked node is given so much less time (ms), that its answer arrives within the deadline. */
 const MARGIN_MS = 50;
 /** A peer that could not be reached is tried again after this (ms). */
@@ -95,6 +108,9 @@ export class Calls {
   /** Names this life of this node: ids begin again after a restart. */
   private readonly epoch: number;
   private readonly open = new Map<number, Call>();
+  /** Of them, those that wait for locks. */
+  private readonly waiting = new Set<number>();
+  private waitingWatchedMs = 0;
   private readonly peers = new Map<number, Peer>();
   private readonly unreachable = new Map<number, number>();
   private readonly scratch = new ByteWriter(1024);
@@ -111,6 +127,8 @@ export class Calls {
      * after a planned move does.
      */
     private readonly movedGraceMs: number,
+    /** The nodes of the cluster know all about locks that this one does. */
+    private readonly knowsLocks: () => boolean = () => true,
   ) {
     this.epoch = ports.entropy.uint32();
     this.sweep = new DeadlineSweep(ports, (nowMs) => this.expire(nowMs));
@@ -131,12 +149,17 @@ export class Calls {
     return true;
   }
 
-  ask(asking: Asking, done: (result: CallResult) => void): void {
+  /** The id of the call; null: it did not begin. */
+  ask(asking: Asking, done: (result: CallResult) => void): number | null {
     const { to, deadlineMs, request, requestId } = asking;
     const nowMs = this.ports.clock.monotonicMs();
     const peer = this.peer(to);
-    if (peer.inFlight >= this.perPeerMax || peer.inFlightBytes >= IN_FLIGHT_BYTES_MAX) {
-      return this.ports.timer.soon(() => done({ status: "overloaded" }));
+    // Requests that wait are bounded by who takes them in; they hold up nobody here.
+    const waits = isWaiting(request);
+    const isFull = peer.inFlight >= this.perPeerMax || peer.inFlightBytes >= IN_FLIGHT_BYTES_MAX;
+    if (isFull && !waits) {
+      this.ports.timer.soon(() => done({ status: "overloaded" }));
+      return null;
     }
     const id = ++this.lastId;
     const { logger } = this.ports;
@@ -147,20 +170,47 @@ export class Calls {
     const leftMs = Math.max(0, deadlineMs - nowMs);
     const budgetMs = Math.floor(Math.max(1, leftMs - Math.min(MARGIN_MS, leftMs / 4)));
     const writer = this.scratch.reset();
-    writeCall(writer, { budgetMs, requestId, request });
+    writeCall(writer, {
+      budgetMs,
+      requestId,
+      request,
+      knowsLocks: isLock(request) && this.knowsLocks(),
+    });
     const body = writer.finish();
-    const call = { ...asking, sizeBytes: body.length, done, movedMs: 0 };
-    this.open.set(id, call);
-    peer.inFlight++;
-    peer.inFlightBytes += body.length;
-    this.sweep.expectBy(Math.min(deadlineMs, nowMs + WATCH_MS));
+    const { partition } = asking;
+    const call = { to, partition, deadlineMs, requestId, waits, done, movedMs: 0 };
+    this.open.set(id, { ...call, sizeBytes: body.length });
+    if (waits) this.waiting.add(id);
+    else {
+      peer.inFlight++;
+      peer.inFlightBytes += body.length;
+    }
+    const watchMs = waits ? WATCH_WAITING_MS : WATCH_MS;
+    this.sweep.expectBy(Math.min(deadlineMs, nowMs + watchMs));
     this.queue(to, peer.calls, this.epoch, id, body);
+    return id;
   }
 
-  /** Sends `answer` to the call `id` that `from` made in its life `epoch`. */
-  reply(from: number, epoch: number, id: number, answer: CallAnswer): void {
+  /**
+   * Tells the node that was asked by the call `id` that nobody waits for the lock any more; its
+   * answer comes all the same. False: the call has ended.
+   */
+  cancelWait(id: number, mayReturn: boolean): boolean {
+    const call = this.open.get(id);
+    if (call === undefined) return false;
+    const { to, partition, requestId } = call;
+    const request = { kind: "cancel-wait", id, mayReturn } as const;
+    const deadlineMs = this.ports.clock.monotonicMs() + CANCEL_MS;
+    this.ask({ to, partition, request, requestId, deadlineMs }, () => undefined);
+    return true;
+  }
+
+  /**
+   * Sends `answer` to the call `id` that `from` made in its life `epoch`. `knowsLocks`: as it did.
+   */
+  reply(from: number, epoch: number, id: number, answer: CallAnswer, knowsLocks = false): void {
     const writer = this.scratch.reset();
-    callAnswer.write(writer, answer);
+    writeAnswer(writer, answer, knowsLocks);
     this.queue(from, this.peer(from).answers, epoch, id, writer.finish());
   }
 
@@ -290,17 +340,36 @@ export class Calls {
     const call = this.open.get(id);
     if (call === undefined) return;
     this.open.delete(id);
-    const peer = this.peer(call.to);
-    peer.inFlight--;
-    peer.inFlightBytes -= call.sizeBytes;
+    if (call.waits) this.waiting.delete(id);
+    else {
+      const peer = this.peer(call.to);
+      peer.inFlight--;
+      peer.inFlightBytes -= call.sizeBytes;
+    }
     call.done(result);
   }
 
   /** Ends what is due, or waits at a node that leads no more; returns when to look again. */
   private expire(nowMs: number): number {
+    const ids = [...this.open.keys()];
+    if (this.waiting.size === 0) return this.expireSome(ids, nowMs, WATCH_MS);
+    // Those who wait are many, and in no hurry.
+    const others = ids.filter((id) => !this.waiting.has(id));
+    const nextMs = this.expireSome(others, nowMs, WATCH_MS);
+    if (nowMs >= this.waitingWatchedMs + WATCH_WAITING_MS) {
+      this.waitingWatchedMs = nowMs;
+      this.expireSome([...this.waiting], nowMs, WATCH_WAITING_MS);
+    }
+    if (this.waiting.size === 0) return nextMs;
+    return Math.min(nextMs, this.waitingWatchedMs + WATCH_WAITING_MS);
+  }
+
+  private expireSome(ids: readonly number[], nowMs: number, watchMs: number): number {
     let nextMs = Infinity;
     const leaders = new Map<number, number>();
-    for (const [id, call] of [...this.open]) {
+    for (const id of ids) {
+      const call = this.open.get(id);
+      if (call === undefined) continue;
       let leader = leaders.get(call.partition);
       if (leader === undefined) {
         leader = this.leaderOf(call.partition);
@@ -310,7 +379,7 @@ export class Calls {
       else if (call.movedMs === 0) call.movedMs = nowMs;
       const moved = call.movedMs > 0 && nowMs - call.movedMs >= this.movedGraceMs;
       if (moved || call.deadlineMs <= nowMs) this.end(id, { status: "lost" });
-      else nextMs = Math.min(nextMs, call.deadlineMs, nowMs + WATCH_MS);
+      else nextMs = Math.min(nextMs, call.deadlineMs, nowMs + watchMs);
     }
     return nextMs;
   }

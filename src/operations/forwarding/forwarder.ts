@@ -40,6 +40,8 @@ export interface ForwardTask {
    * nothing was done because this node leads no more.
    */
   here(group: GroupAccess, moved: () => void): void;
+  /** Another node is asked, by the call `id`. */
+  began?(id: number): void;
   /** Another node answered. */
   answered(answer: CallAnswer): void;
   /** Nothing was done: another partition has the keys. Of requests about keys. */
@@ -100,9 +102,9 @@ export class Forwarder {
     this.suggested = 0;
     if (group !== null && leads) return task.here(group, () => this.go());
     const { partition, request, requestId, deadlineMs } = task;
-    deps.calls.ask({ to, partition, request, requestId, deadlineMs }, (result) => {
-      this.asked(to, result);
-    });
+    const asking = { to, partition, request, requestId, deadlineMs };
+    const id = deps.calls.ask(asking, (result) => this.asked(to, result));
+    if (id !== null) task.began?.(id);
   }
 
   private get isElsewhere(): boolean {

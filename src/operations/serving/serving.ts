@@ -8,6 +8,8 @@ import { present } from "../../base/assert.js";
 import { type Hlc, NO_STAMP } from "../../base/hlc.js";
 import { FIRST_LEVEL } from "../../base/ids.js";
 import { type BlockKernels, SequenceBlocks } from "../../host/sequences/blocks.js";
+import { LockQueues } from "../../host/waiting/lock-queues.js";
+import { WaitTally } from "../../host/waiting/wait-tally.js";
 import type { MeterPort } from "../../ports.js";
 import type { BackupWorld } from "../api/backup-world.js";
 import type { GroupAccess, NodeAccess } from "../api/host-view.js";
@@ -16,6 +18,7 @@ import { Contention } from "../admission/contention.js";
 import type { ForwardingDeps } from "../forwarding/forwarder.js";
 import { Leaders } from "../forwarding/leaders.js";
 import { ReadTurn } from "../admission/read-turn.js";
+import { Waits } from "../admission/waits.js";
 import type { OperationsSettings } from "../api/settings.js";
 import { SlicedReads } from "../admission/slices.js";
 import { MoveWaits } from "./move-waits.js";
@@ -42,7 +45,11 @@ export class Serving implements ForwardingDeps {
   readonly sliced: SlicedReads;
   /** Reads of single keys: what a turn takes of large values. */
   readonly readTurn: ReadTurn;
+  /** Who waits for locks, of all groups and on the way to other nodes. */
+  readonly waits: Waits;
+  readonly waitTally = new WaitTally();
   private readonly blocksByGroup = new Map<number, SequenceBlocks>();
+  private readonly queuesByGroup = new Map<number, LockQueues>();
 
   constructor(
     readonly node: NodeAccess,
@@ -55,7 +62,9 @@ export class Serving implements ForwardingDeps {
     this.leaders = new Leaders(node, settings, ports);
     const perPeerMax = Math.max(1, Math.floor(settings.inflightMax / 2));
     const leaderOf = (partition: number): number => this.leaders.of(partition);
-    this.calls = new Calls(ports, perPeerMax, leaderOf, settings.leaderWaitMs);
+    const knowsLocks = (): boolean => this.knowsWaiting();
+    this.calls = new Calls(ports, perPeerMax, leaderOf, settings.leaderWaitMs, knowsLocks);
+    this.waits = new Waits(settings.lockWaitersMax);
     this.origins = new Origins(settings, ports.clock, this.leaders, this.calls);
     this.placement = new Placement(node, this.origins);
     this.moveWaits = new MoveWaits(ports, this.placement);
@@ -66,7 +75,14 @@ export class Serving implements ForwardingDeps {
       keysRetainedMax: settings.keysRetainedMax,
       keysRetainedMs: settings.keysRetainedMs,
     };
+    const waiting = {
+      perLockMax: settings.lockWaitersPerLockMax,
+      tryMs: settings.requestTimeoutMs,
+    };
     node.onGroup((group) => {
+      const queues = new LockQueues(group, ports, waiting, this.waitTally);
+      this.queuesByGroup.set(group.partition, queues);
+      group.addReset(() => queues.reset());
       const blocks = new SequenceBlocks(group, blockSettings, ports, kernels);
       this.blocksByGroup.set(group.partition, blocks);
       group.addReset(() => blocks.reset());
@@ -75,7 +91,9 @@ export class Serving implements ForwardingDeps {
     // Answers of its last turn may still ask for them.
     node.onGroupLeft(({ partition }) => {
       const blocks = this.blocksByGroup.get(partition);
+      const queues = this.queuesByGroup.get(partition);
       ports.timer.soon(() => {
+        if (this.queuesByGroup.get(partition) === queues) this.queuesByGroup.delete(partition);
         if (this.blocksByGroup.get(partition) === blocks) this.blocksByGroup.delete(partition);
       });
     });
@@ -97,6 +115,21 @@ export class Serving implements ForwardingDeps {
     const { node } = this;
     const cluster = node.closing ? null : node.metaGroup().machine.meta.cluster();
     return cluster?.level ?? FIRST_LEVEL;
+  }
+
+  /** True where all nodes know how to wait for locks; elsewhere a busy lock is told at once. */
+  knowsWaiting(): boolean {
+    return this.settings.permits.waitsFrom <= this.clusterLevel();
+  }
+
+  /** As `knowsWaiting`, as the partition of `group` has it. */
+  waitsIn({ machine }: GroupAccess): boolean {
+    return machine.level >= this.settings.permits.waitsFrom;
+  }
+
+  /** Who waits for the locks of `group`. */
+  queues(group: GroupAccess): LockQueues {
+    return present(this.queuesByGroup.get(group.partition), "every group has its queues");
   }
 
   /** The blocks of `group`. */

@@ -46,7 +46,7 @@ const route = record<RouteHint>({
   generation: int53,
 });
 
-const base: Members<Pick<LockAnswer, "type" | "servedFrom" | "route" | "refusal">> = {
+export const base: Members<Pick<LockAnswer, "type" | "servedFrom" | "route" | "refusal">> = {
   type: int32,
   servedFrom: nullable(text),
   route: nullable(route),
@@ -98,8 +98,24 @@ const pageItem = record<KvPageItem>({
 
 export const pageItems = list(pageItem, PAGE_ITEMS_MAX);
 
+/** An answer about a lock as every program knows it. */
+export type PlainLockAnswer = Pick<
+  LockAnswer,
+  | "kind"
+  | "type"
+  | "servedFrom"
+  | "route"
+  | "refusal"
+  | "fencingToken"
+  | "owner"
+  | "expires"
+  | "expiresInMs"
+>;
+/** The answers as every program knows them. */
+export type PlainAnswer = Exclude<DataAnswer, LockAnswer> | PlainLockAnswer;
+
 /** The kinds of data answers, numbers 1 to 99. */
-export const DATA_ANSWER_KINDS: Kinds<DataAnswer> = {
+export const DATA_ANSWER_KINDS: Kinds<PlainAnswer> = {
   lock: [
     1,
     { ...base, fencingToken: lanes64, owner: nullable(bytes), expires: hlc, expiresInMs: int53 },

@@ -10,14 +10,26 @@ import { FINALIZE_STATUSES, LEAVE_OUTCOMES } from "../../api/cluster.js";
 import type { FinalizeBlocker, FinalizeResult } from "../../host/cluster/finalizing.js";
 import type { LeaveAnswer } from "../api/administration.js";
 import type { DataAnswer, KvPageItem, Refusal } from "../api/answers.js";
-import type { DataRequest } from "../api/requests.js";
-import { DATA_ANSWER_KINDS, pageItems, refusal } from "./answers.js";
-import { DATA_REQUEST_KINDS } from "./requests.js";
+import { LOCK_KINDS } from "../api/lock-requests.js";
+import type { DataRequest, LockRequest } from "../api/requests.js";
+import { DATA_ANSWER_KINDS, type PlainAnswer, base, pageItems, refusal } from "./answers.js";
+import {
+  type LockCall,
+  type LockCallAnswer,
+  lockAnswerMembers,
+  lockCall,
+  ofLockAnswer,
+  ofLockCall,
+  toLockCall,
+} from "./locks.js";
+import { DATA_REQUEST_KINDS, type PlainRequest } from "./requests.js";
+import type { Int64 } from "../../base/int64.js";
 import {
   boolean,
   bytes,
   int32,
   int53,
+  lanes64,
   list,
   nullable,
   oneOf,
@@ -91,14 +103,39 @@ export interface FinalizeCall {
 }
 export type MetaCall = RegisterRangeCall | UnregisterRangeCall;
 
-export type CallRequest =
-  | DataRequest
+/** A call of this life of the asker that waits for a lock is to wait no more. */
+export interface CancelWaitCall {
+  readonly kind: "cancel-wait";
+  readonly id: number;
+  /** Its caller may come back within a moment: its place is kept. */
+  readonly mayReturn: boolean;
+}
+
+/**
+ * What was granted to a request of the asker that waited, and was gone when the answer came, is to
+ * be given back, if nobody else can have been told of it (P-182).
+ */
+export interface GiveBackCall {
+  readonly kind: "give-back";
+  readonly resource: string;
+  readonly owner: Uint8Array;
+  readonly durability: number;
+  readonly fencingToken: Int64;
+}
+
+type OwnCall =
   | ScanPartRequest
   | SpanPartRequest
   | SpanStandsRequest
   | MetaCall
   | RemoveMemberCall
-  | FinalizeCall;
+  | FinalizeCall
+  | CancelWaitCall
+  | GiveBackCall;
+
+export type CallRequest = DataRequest | OwnCall;
+/** As it travels. */
+export type WireRequest = PlainRequest | OwnCall | LockCall;
 
 export interface ScanPartAnswer {
   readonly kind: "scan-part";
@@ -152,6 +189,17 @@ export interface FinalizeAnswer extends FinalizeResult {
   readonly kind: "finalize";
 }
 
+/** The call that waited ends, or had ended: its own answer says how. */
+export interface WaitCancelled {
+  readonly kind: "wait-cancelled";
+}
+
+/** `isGiven`: nobody holds that grant any more; otherwise it stays. */
+export interface GivenBack {
+  readonly kind: "given-back";
+  readonly isGiven: boolean;
+}
+
 /** Nothing was done, because the node that was asked does not lead, or cannot serve now. */
 export interface NotTaken {
   readonly kind: "not-taken";
@@ -171,8 +219,7 @@ export interface NotOwned {
   readonly mapVersion: number;
 }
 
-export type CallAnswer =
-  | DataAnswer
+type OwnAnswer =
   | ScanPartAnswer
   | SpanPartAnswer
   | SpanStandsAnswer
@@ -180,7 +227,12 @@ export type CallAnswer =
   | RemovalAnswer
   | FinalizeAnswer
   | NotTaken
-  | NotOwned;
+  | NotOwned
+  | WaitCancelled
+  | GivenBack;
+
+export type CallAnswer = DataAnswer | OwnAnswer;
+export type WireAnswer = PlainAnswer | OwnAnswer | LockCallAnswer;
 
 const blocker = record<FinalizeBlocker>({
   nodeId: int32,
@@ -209,11 +261,14 @@ const bounds = record<SpanBounds>({
   endInclusive: boolean,
 });
 
-export const callRequest = union<CallRequest>({
+const callRequest = union<WireRequest>({
   ...DATA_REQUEST_KINDS,
   "scan-part": [100, scanPart],
   "span-part": [101, { ...scanPart, bounds: nullable(bounds), isWatched: boolean, holdMs: int32 }],
   "span-stands": [102, { watch: int53 }],
+  "lock-call": [103, lockCall],
+  "cancel-wait": [104, { id: int53, mayReturn: boolean }],
+  "give-back": [105, { resource: text, owner: bytes, durability: int32, fencingToken: lanes64 }],
   "register-range": [110, { keySpace: text, partitionId: int32 }],
   "unregister-range": [111, { keySpace: text }],
   "remove-member": [112, { nodeId: int32 }],
@@ -230,11 +285,14 @@ const partAnswer = {
 const wireSpan = record<WireSpan>({ first: bytes, last: bytes });
 const wireTiles = record<WireTiles>({ keySpace: text, tiles: list(wireSpan, TILES_MAX) });
 
-export const callAnswer = union<CallAnswer>({
+const callAnswer = union<WireAnswer>({
   ...DATA_ANSWER_KINDS,
   "scan-part": [100, partAnswer],
   "span-part": [101, { ...partAnswer, spaces: list(wireTiles, TILES_MAX), watch: int53 }],
   "span-stands": [102, { stands: boolean }],
+  "lock-answer": [103, { ...base, ...lockAnswerMembers }],
+  "wait-cancelled": [104, {}],
+  "given-back": [105, { isGiven: boolean }],
   meta: [110, { status: nullable(text), index: int53 }],
   removal: [112, { outcome: oneOf<LeaveOutcome>(...LEAVE_OUTCOMES) }],
   finalize: [
@@ -250,19 +308,33 @@ export const callAnswer = union<CallAnswer>({
   "not-owned": [121, { mapVersion: int53 }],
 });
 
-/** One call as it travels. */
-export interface CallItem {
-  readonly id: number;
+/** All kinds of both, as they travel. */
+export const CALL_SHAPES = { request: callRequest, answer: callAnswer } as const;
+
+/** What a call asks, with all that goes along. */
+export interface Call {
   /** Time that the asked node has (ms). */
   readonly budgetMs: number;
   readonly requestId: string;
   readonly request: CallRequest;
+  /** The nodes of the cluster know all about locks that this one does. */
+  readonly knowsLocks: boolean;
+}
+
+/** One call as it came. */
+export interface CallItem extends Call {
+  readonly id: number;
 }
 
 /** Writes a call without its id. */
-export function writeCall(writer: ByteWriter, call: Omit<CallItem, "id">): void {
-  writer.uint32(call.budgetMs).text(call.requestId);
-  callRequest.write(writer, call.request);
+export function writeCall(writer: ByteWriter, call: Call): void {
+  const { budgetMs, requestId, request, knowsLocks } = call;
+  writer.uint32(budgetMs).text(requestId);
+  callRequest.write(writer, isLock(request) && knowsLocks ? toLockCall(request) : request);
+}
+
+export function isLock(request: CallRequest): request is LockRequest {
+  return request.kind in LOCK_KINDS;
 }
 
 /** Null when `body` is no call of this version. */
@@ -270,13 +342,26 @@ export function readCall(id: number, body: Uint8Array): CallItem | null {
   const reader = new ByteReader(body);
   const budgetMs = reader.uint32();
   const requestId = reader.text();
-  const request = callRequest.read(reader);
-  return reader.isComplete() ? { id, budgetMs, requestId, request } : null;
+  const read = callRequest.read(reader);
+  return reader.isComplete() ? { id, budgetMs, requestId, ...callOf(read) } : null;
+}
+
+/** What was read, without regard to its form. */
+function callOf(read: WireRequest): Pick<Call, "request" | "knowsLocks"> {
+  if (read.kind === "lock-call") return { request: ofLockCall(read), knowsLocks: true };
+  return { request: read, knowsLocks: false };
+}
+
+/** `knowsLocks`: as of the call that it answers. */
+export function writeAnswer(writer: ByteWriter, answer: CallAnswer, knowsLocks: boolean): void {
+  const isOfLock = knowsLocks && answer.kind === "lock";
+  callAnswer.write(writer, isOfLock ? { ...answer, kind: "lock-answer" } : answer);
 }
 
 /** Null when `body` is no answer of this version. */
 export function readAnswer(body: Uint8Array): CallAnswer | null {
   const reader = new ByteReader(body);
   const answer = callAnswer.read(reader);
-  return reader.isComplete() ? answer : null;
+  if (!reader.isComplete()) return null;
+  return answer.kind === "lock" || answer.kind === "lock-answer" ? ofLockAnswer(answer) : answer;
 }

@@ -251,6 +251,11 @@ export class Exchange {
     this.finish(status);
   }
 
+  /** How long the handling of a request takes that may wait so long (ms). */
+  boundMs(waitMs: number): number {
+    return this.state.requestTimeoutMs + waitMs;
+  }
+
   /** The client went away before it had sent its request. */
   abandon(): void {
     if (!this.ended) this.finish(499);

@@ -70,6 +70,7 @@ function memberSchema(member: Member<unknown>): JsonObject {
     case Kind.owner:
     case Kind.emptyText:
       return { type: ["string", "null"], description };
+    case Kind.uint64:
     case Kind.int64:
     case Kind.emptyInteger: {
       const number = { type: ["integer", "null"], format: "int64" };

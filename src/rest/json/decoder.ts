@@ -10,7 +10,7 @@
 import { encodeText, startsWithBytes } from "../../base/bytes.js";
 import { MANY_ITEMS_MAX } from "../../base/limits.js";
 import { decodeBase64 } from "./base64.js";
-import { int64FromText, JsonReader } from "./json-reader.js";
+import { int64FromText, JsonReader, uint64FromText } from "./json-reader.js";
 import { Token } from "./json-scanner.js";
 import { type Decoded, Kind, type Member, MemberTable } from "./members.js";
 
@@ -129,6 +129,8 @@ class Decoder {
         return token === Token.text ? this.reader.readText() : this.wrongType(path, "a text");
       case Kind.int64:
         return this.int64(token, into, path) ?? member.absent;
+      case Kind.uint64:
+        return this.uint64(token, into, path) ?? member.absent;
       case Kind.int32:
         return this.int32(token, into, path) ?? member.absent;
       case Kind.bool:
@@ -157,6 +159,18 @@ class Decoder {
         return null;
       }
     } else return this.wrongType(path, "an integer");
+    if (value === null) into.misfit ??= path;
+    return value;
+  }
+
+  private uint64(token: number, into: Scratch, path: string): bigint | null {
+    if (token !== Token.number && token !== Token.text) return this.wrongType(path, "an integer");
+    const value =
+      token === Token.number ? this.reader.readUint64() : uint64FromText(this.reader.readText());
+    if (value === undefined) {
+      this.report("wrong-type", `member "${path}" must be an integer or a text of its digits`);
+      return null;
+    }
     if (value === null) into.misfit ??= path;
     return value;
   }

@@ -15,6 +15,9 @@ const INT64_DIGITS = 19;
 /** Up to this length joining characters is cheaper than a call into the runtime. */
 const JOIN_MAX = 12;
 const QUOTE = 0x22;
+const UINT64_MAX = (1n << 64n) - 1n;
+/** Of a text with leading zeros, however many. */
+const UINT64_CHARACTERS = 400;
 const INTEGER_TEXT = /^-?[0-9]+$/;
 
 /** The int64 that `text` (of the form -?[0-9]+) names, or null when it is outside the range. */
@@ -33,6 +36,17 @@ function int64FromDigits(text: string): bigint | null {
  */
 export function int64FromText(text: string): bigint | null | undefined {
   return INTEGER_TEXT.test(text) ? int64FromDigits(text) : undefined;
+}
+
+/** As `int64FromText`, for the range of uint64. */
+export function uint64FromText(text: string): bigint | null | undefined {
+  return INTEGER_TEXT.test(text) ? uint64FromDigits(text) : undefined;
+}
+
+function uint64FromDigits(text: string): bigint | null {
+  if (text.length > UINT64_CHARACTERS) return null;
+  const value = BigInt(text);
+  return value >= 0n && value <= UINT64_MAX ? value : null;
 }
 
 /** The hash that `JsonReader.nameHash` gives for this ASCII name. */
@@ -117,6 +131,13 @@ export class JsonReader extends JsonScanner {
     if (!this.scanNumber()) return null;
     if (this.at - start <= EXACT_CHARACTERS) return BigInt(this.exactNumber(start));
     return int64FromDigits(this.bytes.toString("latin1", start, this.at));
+  }
+
+  /** As `readInt64`, for the range of uint64. */
+  readUint64(): bigint | null {
+    const start = this.at;
+    if (!this.scanNumber()) return null;
+    return uint64FromDigits(this.bytes.toString("latin1", start, this.at));
   }
 
   /** At a number: its exact value, or null for a fraction, an exponent or a value outside int32. */

@@ -25,6 +25,7 @@ export const Kind = {
   emptyText: 9,
   emptyInteger: 10,
   emptyPolicy: 11,
+  uint64: 12,
 } as const;
 
 /** What one object held. */
@@ -109,6 +110,10 @@ export function int64(name: string, absent: bigint, note: string): Member<bigint
 export function optionalInt64(name: string, note: string): Member<bigint | null> {
   return member<bigint | null>(name, Kind.int64, null, note);
 }
+/** An unsigned 64-bit integer; omitted or null counts as 0. */
+export function uint64(name: string, note: string): Member<bigint> {
+  return member(name, Kind.uint64, 0n, note);
+}
 export function int32(name: string, note: string): Member<number> {
   return member(name, Kind.int32, 0, note);
 }
@@ -124,6 +129,10 @@ export function base64(name: string, note: string): Member<Uint8Array | null> {
 /** Owner bytes, sent as text (or as text that begins with `base64:`). */
 export function owner(name: string, note: string): Member<Uint8Array> {
   return member(name, Kind.owner, new Uint8Array(0), note);
+}
+/** As `owner`; omitted or null is none. */
+export function optionalOwner(name: string, note: string): Member<Uint8Array | null> {
+  return member<Uint8Array | null>(name, Kind.owner, null, note);
 }
 /**
  * 0, 1, "Ephemeral", "Persistent"; what is none of these decodes to a number that no operation

@@ -5,12 +5,13 @@
  * operation's InvalidInput with HTTP 200. 2. A refusal is 503 with the endpoint's own members
  * added. 3. The numeric or named form of sequence answers follows the request (contract 3.3).
  */
-import type {
-  AnswerOf,
-  DataRequest,
-  DataRequestKind,
-  OperationsPort,
-  Refusal,
+import {
+  type AnswerOf,
+  type DataRequest,
+  type DataRequestKind,
+  type OperationsPort,
+  type Refusal,
+  isWaiting,
 } from "../../operations/api/requests.js";
 import { decodeBody } from "../json/decoder.js";
 import type { Exchange } from "../http/exchange.js";
@@ -100,9 +101,12 @@ export function dataRoute<R extends DataRequest, M extends Members>(
         answerWith(exchange, port.mustRetry(kind, "overloaded") as AnswerOf<R>, numeric, port);
         return;
       }
-      port.execute(request, exchange.context(), (answer) => {
+      const waitMs = isWaiting(request) ? (request.waitMs ?? 0) : 0;
+      const context = exchange.context(exchange.boundMs(waitMs));
+      const wait = port.execute(request, context, (answer) => {
         answerWith(exchange, answer, numeric, port);
       });
+      if (wait !== null) exchange.whenGone(() => void wait.leave("cancelled"));
     },
   };
 }

@@ -225,6 +225,16 @@ function placementConfig(read: Reader): Pick<ServerConfig, PlacementFields> {
   };
 }
 
+function lockConfig(read: Reader) {
+  return {
+    lockMaxLeaseMs: read.number("--lock-max-lease"),
+    lockMaxWaitMs: read.number("--lock-max-wait"),
+    lockMaxWaitersPerLock: read.number("--lock-max-waiters-per-lock"),
+    lockMaxWaiters: read.number("--lock-max-waiters"),
+    lockRecordRetentionMs: read.number("--lock-record-retention"),
+  };
+}
+
 function buildConfig(
   read: Reader,
   environment: Readonly<Record<string, string | undefined>>,
@@ -276,8 +286,7 @@ function buildConfig(
     batchLingerMs: read.number("--raft-batch-linger"),
     maxQueuedProposals: read.number("--raft-max-queued-proposals"),
     maxQueuedBytes: read.number("--raft-max-queued-bytes"),
-    lockMaxLeaseMs: read.number("--lock-max-lease"),
-    lockRecordRetentionMs: read.number("--lock-record-retention"),
+    ...lockConfig(read),
     sequencerBlockSize: read.number("--sequencer-block-size"),
     sequencerBlockLeaseMs: read.number("--sequencer-block-lease"),
     sequencerKeysRetainedMax: read.number("--sequencer-idempotency-retention-max"),

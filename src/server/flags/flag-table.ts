@@ -164,6 +164,12 @@ Locks, sequences, key/value
     longest lock lease, 1ms to 2147483647ms
   --lock-record-retention duration 1h
     how long idle lock records are kept at least
+  --lock-max-wait duration 1h
+    longest time that a request may wait for a lock, up to 24h
+  --lock-max-waiters-per-lock integer 8192
+    waiters of one lock, then overload; at most --lock-max-waiters
+  --lock-max-waiters integer 16384
+    waiters per node, then overload
   --sequencer-block-size integer 1000
     default block size
   --sequencer-block-lease duration 5s

@@ -9,6 +9,7 @@ import {
   ENTRY_PAYLOAD_MAX_BYTES,
   INITIAL_PARTITIONS_MAX,
   LEASE_MAX_MS,
+  LOCK_WAIT_CONFIGURABLE_MAX_MS,
   NODE_ID_MAX,
   VALUE_CONFIGURABLE_MAX_BYTES,
 } from "../../base/limits.js";
@@ -193,6 +194,9 @@ const checkRanges: Check = (config) => {
     outside("--raft-nodeid", config.nodeId, 1, NODE_ID_MAX),
     outside("--initial-cluster-partitions", config.partitions, 1, INITIAL_PARTITIONS_MAX),
     outside("--lock-max-lease (ms)", config.lockMaxLeaseMs, 1, LEASE_MAX_MS),
+    outside("--lock-max-wait (ms)", config.lockMaxWaitMs, 1, LOCK_WAIT_CONFIGURABLE_MAX_MS),
+    outside("--lock-max-waiters", config.lockMaxWaiters, 1, 1_000_000),
+    outside("--lock-max-waiters-per-lock", config.lockMaxWaitersPerLock, 1, config.lockMaxWaiters),
     outside("--kv-revisions-retained", config.kvRevisionsRetained, 1, 65_535),
     outside("--kv-max-value-bytes", config.kvMaxValueBytes, 1, VALUE_CONFIGURABLE_MAX_BYTES),
     outside("--kv-scan-page-bytes", config.kvScanPageBytes, 1024, 256 * 1024 ** 2),

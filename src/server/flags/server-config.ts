@@ -103,6 +103,9 @@ export interface ServerConfig {
   readonly maxQueuedProposals: number;
   readonly maxQueuedBytes: number;
   readonly lockMaxLeaseMs: number;
+  readonly lockMaxWaitMs: number;
+  readonly lockMaxWaitersPerLock: number;
+  readonly lockMaxWaiters: number;
   readonly lockRecordRetentionMs: number;
   readonly sequencerBlockSize: number;
   readonly sequencerBlockLeaseMs: number;

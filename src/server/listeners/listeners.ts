@@ -110,6 +110,7 @@ function makeGrpc(config: ServerConfig, ends: FrontEnds): GrpcServer {
     requestTimeoutMs: config.requestTimeoutMs,
     maxReceiveBytes: config.grpcMaxReceiveBytes,
     maxInflightPerStream: config.maxInflightPerStream,
+    lockMaxWaitMs: config.lockMaxWaitMs,
     connections: ends.connections,
     unsent: ends.unsent,
     noopMethod: config.benchmarkRoutes,

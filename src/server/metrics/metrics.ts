@@ -23,7 +23,9 @@ import { frontLines, nodeLines, replicationLines } from "./metric-lines.js";
 import { type LogLines, logLines } from "./log-lines.js";
 import { JointAges, Observed, SLOW_MS } from "./observed.js";
 import { ProcessFigures } from "./process-figures.js";
+import type { WaitTally } from "../../host/waiting/wait-tally.js";
 import { rangeLines, type RangesByMode } from "./range-lines.js";
+import { waitLines } from "./wait-lines.js";
 import { RecentLoad } from "./recent-load.js";
 import { requestLines } from "./request-lines.js";
 import { inSlices } from "./slices.js";
@@ -57,6 +59,8 @@ export interface MetricSources {
   /** Times that a request met a key range on its way. */
   readonly refusedMoved: () => number;
   readonly rangesByMode: () => RangesByMode;
+  /** Of waits for locks. */
+  readonly lockWaits: () => WaitTally;
   /** Look-ups of the names of peers that found nothing in time. */
   readonly resolveFailures: () => number;
   /** Connections of other nodes that were turned away. */
@@ -341,6 +345,7 @@ export class Metrics implements MeterPort {
     );
     yield;
     rangeLines(lines, node.ranges, sources.rangesByMode());
+    waitLines(lines, sources.lockWaits());
     yield;
     replicationLines(lines, sources.replication());
     yield;

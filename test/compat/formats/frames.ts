@@ -39,10 +39,11 @@ import type { MessageKind } from "../../../src/raft/state/types.js";
 import {
   type CallAnswer,
   type CallRequest,
-  callAnswer,
-  callRequest,
+  CALL_SHAPES,
+  writeAnswer,
   writeCall,
 } from "../../../src/operations/wire/calls.js";
+import { ofLockAnswer, ofLockCall } from "../../../src/operations/wire/locks.js";
 import { Draft, FAREWELL, Inbox } from "../../../src/operations/wire/frames.js";
 import { InventingReader } from "../../doubles/base/inventing-reader.js";
 import { entries } from "../../doubles/disk/fixture.js";
@@ -160,12 +161,14 @@ interface Call {
   readonly budgetMs: number;
   readonly requestId: string;
   readonly request: CallRequest;
+  readonly knowsLocks: boolean;
 }
 
 interface Answer {
   readonly epoch: number;
   readonly id: number;
   readonly answer: CallAnswer;
+  readonly knowsLocks: boolean;
 }
 
 const EPOCH = 2 ** 32 - 2;
@@ -177,9 +180,9 @@ function framed(direction: "calls" | "answers", body: Uint8Array): Uint8Array {
   return draft.take()[0]?.bytes ?? new Uint8Array();
 }
 
-function writeCallFrame({ budgetMs, requestId, request }: Call): Uint8Array {
+function writeCallFrame(call: Call): Uint8Array {
   const writer = new ByteWriter();
-  writeCall(writer, { budgetMs, requestId, request });
+  writeCall(writer, call);
   return framed("calls", writer.finish());
 }
 
@@ -190,9 +193,9 @@ function readCallFrame(bytes: Uint8Array): Call | null {
   return content === null || content === undefined ? null : { epoch: frame.epoch, ...content };
 }
 
-function writeAnswerFrame({ answer }: Answer): Uint8Array {
+function writeAnswerFrame({ answer, knowsLocks }: Answer): Uint8Array {
   const writer = new ByteWriter();
-  callAnswer.write(writer, answer);
+  writeAnswer(writer, answer, knowsLocks);
   return framed("answers", writer.finish());
 }
 
@@ -200,7 +203,10 @@ function readAnswerFrame(bytes: Uint8Array): Answer | null {
   const frame = new Inbox(1 << 20).open(bytes);
   if (frame?.direction !== "answers") return null;
   const { id = 0, content: answer } = frame.items[0] ?? {};
-  return answer === null || answer === undefined ? null : { epoch: frame.epoch, id, answer };
+  if (answer === null || answer === undefined) return null;
+  // Its form is not told; only the newer one has a wait.
+  const knowsLocks = answer.kind === "lock" && answer.waiters !== 0;
+  return { epoch: frame.epoch, id, answer, knowsLocks };
 }
 
 const RESULTS: readonly MetaResult[] = [
@@ -274,15 +280,21 @@ export const FRAME_FORMATS: Readonly<Record<string, Format>> = {
   "snapshot frame": format(2, SNAPSHOT_FRAMES, encodeSnapshotFrame, decodeSnapshotFrame),
   "call frame": format<Call>(
     1,
-    everyKind(callRequest).map((request) => {
-      return { epoch: EPOCH, id: ID, budgetMs: 2500, requestId: "request-1", request };
+    everyKind(CALL_SHAPES.request).map((request) => {
+      const head = { epoch: EPOCH, id: ID, budgetMs: 2500, requestId: "request-1" };
+      if (request.kind !== "lock-call") return { ...head, request, knowsLocks: false };
+      return { ...head, request: ofLockCall(request), knowsLocks: true };
     }),
     writeCallFrame,
     readCallFrame,
   ),
   "call frame, answers": format<Answer>(
     1,
-    everyKind(callAnswer).map((answer) => ({ epoch: EPOCH, id: ID, answer })),
+    everyKind(CALL_SHAPES.answer).map((answer) => {
+      const head = { epoch: EPOCH, id: ID, knowsLocks: answer.kind === "lock-answer" };
+      const isOfLock = answer.kind === "lock" || answer.kind === "lock-answer";
+      return { ...head, answer: isOfLock ? ofLockAnswer(answer) : answer };
+    }),
     writeAnswerFrame,
     readAnswerFrame,
   ),

@@ -8,6 +8,7 @@
  */
 import type { AnswerNamed, CallName } from "../../../src/api/calls.js";
 import { CALL_LIST } from "../../../src/api/calls.js";
+import { WaitControl, isWaiting } from "../../../src/operations/api/requests.js";
 import type {
   Administration,
   BackupRefusal,
@@ -85,11 +86,22 @@ export class FakeOperations implements OperationsPort {
   fault: string | null = null;
   private round: (() => void)[] = [];
 
-  execute(request: DataRequest, context: RequestContext, done: (answer: never) => void): void {
+  /** Of requests that may wait, in the order in which they came. */
+  readonly waits: WaitControl[] = [];
+
+  execute(
+    request: DataRequest,
+    context: RequestContext,
+    done: (answer: never) => void,
+  ): WaitControl | null {
     const give = done as (answer: DataAnswer) => void;
     if (this.recording) this.recorded.push({ request, context, done: give });
     const answer = this.answers.shift() ?? this.script(request, context);
     if (answer !== null) this.later(() => give(answer));
+    if (!isWaiting(request)) return null;
+    const wait = new WaitControl(0, context.deadlineMs);
+    this.waits.push(wait);
+    return wait;
   }
 
   /** All that was asked for in one turn is answered in one later turn. */

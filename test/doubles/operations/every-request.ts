@@ -74,6 +74,8 @@ function shared<R extends object>(request: R): Omit<R, (typeof OWN)[number]> {
 export function everyCall(name: string, durable = 1): readonly SampleCall[] {
   const durability = wire(durable);
   const taken = lock(name, "o", 1000, durability);
+  const { resource, owner, expiresMs } = taken;
+  const held = { resource, owner, expiresMs, durability };
   const made = create(name);
   const updated = update(name, { increment: 2n });
   const keyed = { name, count: 1, key: "key", repeatKey: null };
@@ -85,10 +87,10 @@ export function everyCall(name: string, durable = 1): readonly SampleCall[] {
   const ranged = range(name, { startInclusive: true, durability });
   const scanned = { prefixKey: name, limit: 0, cursor: null, durability } as const;
   return [
-    call(taken, tryLock, { ...taken, durability }),
-    call({ ...taken, kind: "try-extend" }, tryExtend, { ...taken, durability }),
+    call(taken, tryLock, held),
+    call({ ...taken, kind: "try-extend" }, tryExtend, held),
     call(info(name, durability), getLock, { resource: name, durability }),
-    call(unlock(name, "o", durability), release, { ...taken, durability }),
+    call(unlock(name, "o", durability), release, held),
     call(made, sequences.createSequence, shared(made)),
     call(updated, sequences.updateSequence, shared(updated)),
     call(getSequence(name), sequences.getSequence, { name }),

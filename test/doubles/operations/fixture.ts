@@ -54,11 +54,16 @@ function faulty(group: Group, faults: Faults, world: World): GroupAccess {
     get ephemeral() {
       return group.ephemeral;
     },
-    propose: (command, sizeBytes, deadlineMs, done) => {
+    propose: (command, sizeBytes, deadlineMs, done, joined = null) => {
       const result = faults.propose?.(command) ?? null;
-      if (result !== null) return world.timer.soon(() => done(result));
+      if (result !== null) {
+        return world.timer.soon(() => {
+          done(result);
+          joined?.done(result);
+        });
+      }
       const hidden = faults.hide?.(command) ?? null;
-      group.propose(command, sizeBytes, deadlineMs, (real) => done(hidden ?? real));
+      group.propose(command, sizeBytes, deadlineMs, (real) => done(hidden ?? real), joined);
     },
     read: (deadlineMs, done) => {
       const result = faults.read?.() ?? null;
@@ -126,9 +131,10 @@ export class Bench {
         };
         access = faulty(group, noting, world);
         const { propose } = access;
-        access.propose = (command, sizeBytes, deadlineMs, done) => {
+        access.propose = (command, sizeBytes, deadlineMs, done, joined = null) => {
           this.commands.push(command);
-          propose(command, sizeBytes, deadlineMs, done);
+          if (joined !== null) this.commands.push(joined.command);
+          propose(command, sizeBytes, deadlineMs, done, joined);
         };
         wrapped.set(group, access);
       }

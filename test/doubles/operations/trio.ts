@@ -59,15 +59,19 @@ class FalseGroup implements GroupAccess {
   get ephemeral() {
     return this.isLeader() ? this.group.ephemeral : null;
   }
-  propose: GroupAccess["propose"] = (command, sizeBytes, deadlineMs, done) => {
+  propose: GroupAccess["propose"] = (command, sizeBytes, deadlineMs, done, joined = null) => {
     const { trio } = this;
-    if (!this.isLeader()) return this.soon(done, { status: "refused", reason: "not-leader" });
-    const chosen = trio.propose?.(command, this.nodeId) ?? null;
-    if (chosen !== null) return this.soon(done, chosen);
+    const refused = { status: "refused", reason: "not-leader" } as const;
+    const chosen = this.isLeader() ? (trio.propose?.(command, this.nodeId) ?? null) : refused;
+    if (chosen !== null) {
+      if (joined !== null) this.soon(joined.done, chosen);
+      return this.soon(done, chosen);
+    }
     trio.proposals.push([this.nodeId, command.kind]);
-    this.group.propose(command, sizeBytes, deadlineMs, (result) => {
+    const given = (result: ProposalResult): void => {
       done(trio.hide?.(command, this.nodeId) ?? result);
-    });
+    };
+    this.group.propose(command, sizeBytes, deadlineMs, given, joined);
   };
   read: GroupAccess["read"] = (deadlineMs, done) => {
     if (!this.isLeader()) return this.trio.world.timer.soon(() => done({ status: "retry" }));

@@ -18,7 +18,18 @@ export async function locks(t: Test, node: Node): Promise<void> {
 
   await t.test("L1 to L11 and L19 over REST", async (t) => {
     const first = await lock("l/1", "a", 60_000);
-    t.same(Object.keys(first).sort(), ["fencingToken", "route", "servedFrom", "type"]);
+    t.same(Object.keys(first).sort(), [
+      "fencingToken",
+      "leaseLeftMs",
+      "position",
+      "route",
+      "servedFrom",
+      "type",
+      "waitedMs",
+      "waiters",
+    ]);
+    t.match(first, { waitedMs: 0, position: 0, waiters: 0 });
+    t.ok((first["leaseLeftMs"] as number) > 50_000, "Q6");
     t.match(first, { type: 0, fencingToken: 0, servedFrom: node.grpcUrl }, "L1, L13");
     t.match(first["route"], {
       partitionId: Number,
@@ -38,10 +49,13 @@ export async function locks(t: Test, node: Node): Promise<void> {
       "expires",
       "expiresInMs",
       "fencingToken",
+      "note",
       "owner",
+      "position",
       "route",
       "servedFrom",
       "type",
+      "waiters",
     ]);
     t.match(info, {
       type: 4,

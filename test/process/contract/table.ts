@@ -41,7 +41,8 @@ function lockItems(direction: string): string {
     `RequestId=2:int32; TryLock=3:of-payload GrpcTryLock${direction}; ` +
     `Unlock=4:of-payload GrpcUnlock${direction}; ` +
     `ExtendLock=5:of-payload GrpcExtendLock${direction}; ` +
-    `GetLock=6:of-payload GrpcGetLock${direction}`
+    `GetLock=6:of-payload GrpcGetLock${direction}; ` +
+    `CancelWait=8:of-payload GrpcCancelWait${direction}`
   );
 }
 
@@ -83,17 +84,24 @@ export const CONTRACT_MESSAGES: Readonly<Record<string, string>> = {
   GrpcBatchClientSequenceRequestFrame: "Items=1:rep GrpcBatchClientSequenceRequest",
   GrpcBatchClientSequenceResponseFrame: "Items=1:rep GrpcBatchClientSequenceResponse",
 
-  GrpcTryLockRequest:
-    "Resource=1:string; Owner=2:bytes; ExpiresMs=3:int32; Durability=4:GrpcLockDurability",
-  GrpcTryLockResponse: LOCK_TOKEN,
-  GrpcExtendLockResponse: LOCK_TOKEN,
-  GrpcExtendLockRequest:
-    "Resource=1:string; Owner=2:opt bytes; ExpiresMs=3:int32; Durability=4:GrpcLockDurability",
-  GrpcUnlockRequest: "Resource=1:string; Owner=2:opt bytes; Durability=3:GrpcLockDurability",
-  GrpcUnlockResponse: `${ROUTED}GrpcLockResponseType; Route=3:opt GrpcRouteHint`,
-  GrpcGetLockRequest: "Resource=1:string; durability=2:GrpcLockDurability",
+  GrpcTryLockRequest: `Resource=1:string; Owner=2:bytes; ExpiresMs=3:int32;
+    Durability=4:GrpcLockDurability; WaitMs=5:int32; WaitId=6:uint64; Note=7:opt bytes;
+    Try=8:uint64`,
+  GrpcTryLockResponse: `${LOCK_TOKEN}; LeaseLeftMs=5:opt int64; WaitedMs=6:opt int64;
+    Position=7:int32; Waiters=8:int32`,
+  GrpcExtendLockResponse: `${LOCK_TOKEN}; LeaseLeftMs=5:opt int64; Waiters=6:int32`,
+  GrpcExtendLockRequest: `Resource=1:string; Owner=2:opt bytes; ExpiresMs=3:int32;
+    Durability=4:GrpcLockDurability; FencingToken=5:opt int64; Note=6:opt bytes`,
+  GrpcUnlockRequest: `Resource=1:string; Owner=2:opt bytes; Durability=3:GrpcLockDurability;
+    FencingToken=4:opt int64`,
+  GrpcUnlockResponse: `${ROUTED}GrpcLockResponseType; Route=3:opt GrpcRouteHint;
+    FencingToken=4:opt int64`,
+  GrpcGetLockRequest: "Resource=1:string; durability=2:GrpcLockDurability; Owner=3:opt bytes",
   GrpcGetLockResponse: `${ROUTED}GrpcLockResponseType; Owner=3:opt bytes; EX=4,5,6;
-    FencingToken=7:int64; Route=8:opt GrpcRouteHint`,
+    FencingToken=7:int64; Route=8:opt GrpcRouteHint; Note=9:opt bytes; Waiters=10:int32;
+    Position=11:int32; ExpiresInMs=12:opt int64`,
+  GrpcCancelWaitRequest: "RequestId=1:int32",
+  GrpcCancelWaitResponse: "Cancelled=1:bool",
   GrpcBatchClientLockRequest: `Type=1:GrpcLockClientBatchType; ${lockItems("Request")};
     Frame=17:of-payload GrpcBatchClientLockRequestFrame`,
   GrpcBatchClientLockResponse: `Type=1:GrpcLockClientBatchType; ${lockItems("Response")};
@@ -287,11 +295,11 @@ export const CONTRACT_ENUMS: Readonly<Record<string, string>> = {
   ),
   GrpcLockClientBatchType: prefixed(
     "TYPE_",
-    "NONE=0, TRY_LOCK=1, EXTEND_LOCK=2, UNLOCK=3, GET_LOCK=4, FRAME=15",
+    "NONE=0, TRY_LOCK=1, EXTEND_LOCK=2, UNLOCK=3, GET_LOCK=4, CANCEL_WAIT=5, FRAME=15",
   ),
   GrpcLockServerBatchType: prefixed(
     "SERVER_TYPE_",
-    "NONE=0, TRY_LOCK=1, EXTEND_LOCK=2, UNLOCK=3, GET_LOCK=4",
+    "NONE=0, TRY_LOCK=1, EXTEND_LOCK=2, UNLOCK=3, GET_LOCK=4, CANCEL_WAIT=5",
   ),
   GrpcLockResponseType: prefixed(
     "LOCK_RESPONSE_TYPE_",

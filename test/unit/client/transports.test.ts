@@ -41,6 +41,7 @@ class Probe implements Try {
   alone = false;
   ended = false;
   abandon: (() => void) | null = null;
+  cancelWait: (() => void) | null = null;
   failure: SvcError | null = null;
   readonly operation: Erased;
   readonly request: unknown;

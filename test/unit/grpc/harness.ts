@@ -15,7 +15,8 @@ import {
 } from "@grpc/grpc-js";
 import { createSecureServer, connect as connectHttp2, type ClientHttp2Session } from "node:http2";
 import type { ClientSessionOptions } from "node:http2";
-import type { AddressInfo } from "node:net";
+import { connect as connectSocket, type AddressInfo, type Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
 import type { Test } from "tap";
 import { ConnectionCount } from "../../../src/base/connections.js";
 import { UnsentBytes } from "../../../src/base/unsent.js";
@@ -58,6 +59,7 @@ export async function start(t: Test, options: Partial<GrpcServerOptions> = {}): 
     ...GRPC_DEFAULTS,
     requestTimeoutMs: config.requestTimeoutMs,
     maxReceiveBytes: config.grpcMaxReceiveBytes,
+    lockMaxWaitMs: 3_600_000,
     maxInflightPerStream: config.maxInflightPerStream,
     noopMethod: false,
     operations,
@@ -133,6 +135,13 @@ export async function rawSession(
   if (!isHttps()) return connectHttp2(`http://127.0.0.1:${port}`, options);
   const { cert } = await certificate();
   return connectHttp2(`https://localhost:${port}`, { ...options, ca: cert });
+}
+
+/** A connection to the front that was started, below HTTP/2. */
+export async function rawSocket(port: number): Promise<Socket> {
+  if (!isHttps()) return connectSocket(port, "127.0.0.1");
+  const { cert } = await certificate();
+  return connectTls({ port, host: "localhost", ca: cert, ALPNProtocols: ["h2"] });
 }
 
 export interface RawAnswer {

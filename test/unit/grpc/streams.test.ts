@@ -585,8 +585,8 @@ t.test("any mix of items, frames and completion orders: one answer each", async 
   let order = 1;
   operations.script = () => null;
   const inner = operations.execute.bind(operations);
-  operations.execute = (request, context, done): void => {
-    inner(request, context, done);
+  operations.execute = (request, context, done) => {
+    const wait = inner(request, context, done);
     const give = done as (answer: DataAnswer) => void;
     order = (order * 1_103_515_245 + 12_345) & 0x7fff_ffff;
     const delays = order % 7;
@@ -594,6 +594,7 @@ t.test("any mix of items, frames and completion orders: one answer each", async 
       setImmediate(() => (left === 0 ? give(blankAnswer(request.kind, 0)) : later(left - 1)));
     };
     later(delays);
+    return wait;
   };
   await fc.assert(
     fc.asyncProperty(

@@ -166,6 +166,11 @@ t.test("locks: requests come down whole, answers go up whole", async (t) => {
     owner: Buffer.from("me"),
     expires: EXPIRES,
     expiresInMs: 12,
+    leaseLeftMs: 11,
+    waitedMs: 3,
+    position: 2,
+    waiters: 4,
+    note: Buffer.from("noted"),
   });
   const owner = Buffer.from([0, 255, 1]);
   const take = { Resource: "r", Owner: owner, ExpiresMs: -5, Durability: 2 };

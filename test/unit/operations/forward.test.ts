@@ -19,7 +19,7 @@ import type { DataAnswer, RouteHint } from "../../../src/operations/api/answers.
 import type { DataRequest } from "../../../src/operations/api/requests.js";
 import { combineParts } from "../../../src/operations/kv/scan-part.js";
 import { KIND_LABELS, KIND_NUMBERS } from "../../../src/operations/admission/tally.js";
-import { callAnswer } from "../../../src/operations/wire/calls.js";
+import { CALL_SHAPES } from "../../../src/operations/wire/calls.js";
 import { Draft } from "../../../src/operations/wire/frames.js";
 import {
   create,
@@ -305,7 +305,7 @@ t.test("P-033: answers of another life, of another node, or twice end nothing", 
   const forged = trio.ask(2, get("other"));
   const answerFrame = (ofEpoch: number): Uint8Array => {
     const item = new ByteWriter();
-    callAnswer.write(item, { ...forged, servedFrom: "forged" });
+    CALL_SHAPES.answer.write(item, { ...forged, servedFrom: "forged" });
     const draft = new Draft("answers");
     draft.add(ofEpoch, id, item.finish());
     return draft.take()[0]?.bytes ?? new Uint8Array();

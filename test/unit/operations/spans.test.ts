@@ -338,7 +338,7 @@ t.test("P-128 what no node asks for is not carried out", async (t) => {
   let id = 0;
   const ask = (request: CallRequest): unknown => {
     const writer = new ByteWriter(256);
-    writeCall(writer, { budgetMs: 1000, requestId: "t", request });
+    writeCall(writer, { budgetMs: 1000, requestId: "t", request, knowsLocks: true });
     const draft = new Draft("calls");
     draft.add(7, ++id, writer.finish());
     const before = trio.sent.length;

@@ -32,24 +32,62 @@ const X = {
   conflictPolicy: 1,
 };
 
+const NOT_WAITING = { waitMs: 0, waitId: Int64.ZERO, tryNumber: Int64.ZERO, note: null };
+
 /** Path, body, the request that must come down. */
 const REQUESTS: readonly (readonly [string, object, DataRequest])[] = [
   [
     "/v1/locks/try-lock",
     { resource: "r", owner: "me", expiresMs: 5000, durability: 0 },
-    { kind: "try-lock", resource: "r", owner: Buffer.from("me"), expiresMs: 5000, durability: 0 },
+    {
+      kind: "try-lock",
+      resource: "r",
+      owner: Buffer.from("me"),
+      expiresMs: 5000,
+      durability: 0,
+      ...NOT_WAITING,
+    },
+  ],
+  [
+    "/v1/locks/try-lock",
+    { resource: "r", waitMs: 120_000, waitId: "18446744073709551615", try: 3, note: "n" },
+    {
+      kind: "try-lock",
+      resource: "r",
+      owner: Buffer.alloc(0),
+      expiresMs: 0,
+      durability: 1,
+      waitMs: 120_000,
+      waitId: new Int64(-1, -1),
+      tryNumber: new Int64(0, 3),
+      note: Buffer.from("n"),
+    },
   ],
   [
     "/v1/locks/try-extend",
     { resource: "r", owner: "base64:/w==", expiresMs: 1, durability: "Ephemeral" },
-    { kind: "try-extend", resource: "r", owner: Buffer.from([255]), expiresMs: 1, durability: 0 },
+    {
+      kind: "try-extend",
+      resource: "r",
+      owner: Buffer.from([255]),
+      expiresMs: 1,
+      durability: 0,
+      fencingToken: null,
+      note: null,
+    },
   ],
   [
     "/v1/locks/try-unlock",
-    { resource: "r", owner: "me", expiresMs: 77 },
-    { kind: "try-unlock", resource: "r", owner: Buffer.from("me"), durability: 1 },
+    { resource: "r", owner: "me", expiresMs: 77, fencingToken: "9223372036854775807" },
+    {
+      kind: "try-unlock",
+      resource: "r",
+      owner: Buffer.from("me"),
+      durability: 1,
+      fencingToken: MAX,
+    },
   ],
-  ["/v1/locks/get-info", {}, { kind: "get-lock", resource: "", durability: 1 }],
+  ["/v1/locks/get-info", {}, { kind: "get-lock", resource: "", durability: 1, owner: null }],
   [
     "/v1/sequences/create",
     { name: "s" },
@@ -291,19 +329,29 @@ t.test("P-142 every data path hands down exactly what was sent", async (t) => {
 t.test("P-144 lock answers carry every member, exactly", async (t) => {
   const base = blankAnswer("try-lock", 0);
   const locked = { ...base, ...SERVED, fencingToken: MAX } as DataAnswer;
-  for (const path of ["try-lock", "try-extend", "try-unlock"]) {
-    const answer = await answered(`/v1/locks/${path}`, {}, locked);
+  const waited = { ...locked, leaseLeftMs: 7, waitedMs: 8, position: 9, waiters: 10 };
+  for (const [path, lease] of [
+    ["try-lock", '"leaseLeftMs":7,"waitedMs":8,"position":9,"waiters":10,'],
+    ["try-extend", '"leaseLeftMs":7,"waiters":10,'],
+    ["try-unlock", ""],
+  ] as const) {
+    const answer = await answered(`/v1/locks/${path}`, {}, waited as DataAnswer);
     t.equal(
       answer.text,
-      '{"type":0,"fencingToken":9223372036854775807,"servedFrom":"http://a:1",' +
+      `{"type":0,"fencingToken":9223372036854775807,${lease}"servedFrom":"http://a:1",` +
         '"route":{"partitionId":4,"endpoint":"http://a:1","provenance":1,"generation":0}}',
     );
   }
+  const unknown = await answered("/v1/locks/try-lock", {}, locked);
+  t.match(unknown.body, { leaseLeftMs: null, waitedMs: null }, "of a node that does not know it");
   const info = {
     ...locked,
     owner: Buffer.from('a"ß'),
     expires: STAMP,
     expiresInMs: 4000,
+    note: Buffer.from("n"),
+    waiters: 2,
+    position: 1,
   } as DataAnswer;
   const answer = await answered("/v1/locks/get-info", {}, info);
   t.strictSame(answer.body, {
@@ -312,6 +360,9 @@ t.test("P-144 lock answers carry every member, exactly", async (t) => {
     fencingToken: Number(MAX.toBigInt()),
     expires: STAMP,
     expiresInMs: 4000,
+    note: "n",
+    waiters: 2,
+    position: 1,
     servedFrom: "http://a:1",
     route: { ...ROUTE },
   });
@@ -327,6 +378,9 @@ t.test("P-144 lock answers carry every member, exactly", async (t) => {
           fencingToken: 0,
           expires: ZERO_STAMP,
           expiresInMs: 0,
+          note: null,
+          waiters: 0,
+          position: 0,
           servedFrom: null,
           route: null,
         },

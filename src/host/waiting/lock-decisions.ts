@@ -1,0 +1,139 @@
+/**
+ * Decisions about locks on behalf of who waits: persistent ones through the log, ephemeral ones in
+ * the leader's table in the turn of a confirmed round (L16), both with the same ends.
+ *
+ * Invariants: 1. A call ends once, never in the turn in which it was made. 2. What goes right
+ * behind another call is decided with it: in the same entry, or in the same turn.
+ */
+import { assert } from "../../base/assert.js";
+import { LockType, type LockCommand, type Outcome } from "../../machine/commands/command.js";
+import type { LockReading } from "../../machine/decision/reading.js";
+import type { Group } from "../group/group.js";
+import type { ProposalResult, RefusalReason } from "../requests/results.js";
+import type { Held, Queue } from "./queue.js";
+
+export type WaitingGroup = Pick<
+  Group,
+  "propose" | "read" | "leaseNowMs" | "machine" | "ephemeral" | "nextStamp"
+>;
+
+export type Decision =
+  | {
+      readonly kind: "decided";
+      readonly type: number;
+      readonly token: bigint;
+      /** Of the owner's lease (ms); null: that is not known any more. */
+      readonly leaseLeftMs: number | null;
+      /** When it was decided (lease clock, ms). */
+      readonly leaseAtMs: number;
+    }
+  | { readonly kind: "refused"; readonly reason: Exclude<RefusalReason, "not-leader"> }
+  | { readonly kind: "aborted" }
+  | { readonly kind: "moved" }
+  | { readonly kind: "unknown" };
+
+export interface LockCall {
+  readonly command: LockCommand;
+  readonly sizeBytes: number;
+  readonly deadlineMs: number;
+  readonly then: (decision: Decision) => void;
+}
+
+const MOVED: Decision = { kind: "moved" };
+const ABORTED: Decision = { kind: "aborted" };
+const UNKNOWN: Decision = { kind: "unknown" };
+
+export class LockDecisions {
+  constructor(private readonly group: WaitingGroup) {}
+
+  /** Makes the decision of `call`, and right behind it that of `next`. */
+  make(isEphemeral: boolean, call: LockCall, next: LockCall | null): void {
+    if (isEphemeral) return this.makeEphemeral(call, next);
+    const { command, sizeBytes, deadlineMs } = call;
+    const joined =
+      next === null
+        ? null
+        : {
+            command: next.command,
+            sizeBytes: next.sizeBytes,
+            done: (result: ProposalResult) => next.then(this.ofProposal(next.command, result)),
+          };
+    const done = (result: ProposalResult): void => call.then(this.ofProposal(command, result));
+    this.group.propose(command, sizeBytes, deadlineMs, done, joined);
+  }
+
+  /** The holder as the state says now; undefined: the state is not to be read. */
+  heldNow({ resource, isEphemeral }: Queue): Held | null | undefined {
+    const { group } = this;
+    const reads = isEphemeral ? group.ephemeral?.reads : group.machine.reads;
+    if (reads === undefined) return undefined;
+    // At time 0 no lease has ended: what was granted last and not released.
+    const { owner, leaseEndMs, token } = reads.getLock(resource, 0);
+    return owner === null ? null : { owner: owner.slice(), endMs: leaseEndMs, token };
+  }
+
+  private makeEphemeral(call: LockCall, next: LockCall | null): void {
+    this.group.read(call.deadlineMs, (result) => {
+      const table = this.group.ephemeral;
+      if (result.status !== "confirmed" || table === null) {
+        const end = result.status === "aborted" ? ABORTED : MOVED;
+        call.then(end);
+        next?.then(end);
+        return;
+      }
+      const first = this.applyEphemeral(call.command);
+      const second = next === null ? null : this.applyEphemeral(next.command);
+      call.then(first);
+      if (second !== null) next?.then(second);
+    });
+  }
+
+  private applyEphemeral(command: LockCommand): Decision {
+    const { ephemeral: table } = this.group;
+    if (table === null) return MOVED;
+    const stamp = this.group.nextStamp();
+    const outcome = table.apply(command, stamp);
+    if (outcome === "full") return { kind: "refused", reason: "overloaded" };
+    assert(outcome.kind === "lock", "a lock command has the outcome of one");
+    const reading = table.reads.getLock(command.resource, 0);
+    return decided(outcome, reading, stamp.leaseMs);
+  }
+
+  private ofProposal(command: LockCommand, result: ProposalResult): Decision {
+    switch (result.status) {
+      case "applied": {
+        const reading = this.group.machine.reads.getLock(command.resource, 0);
+        return decided(result.outcome, reading, result.leaseMs);
+      }
+      case "refused":
+        return result.reason === "not-leader" ? MOVED : { kind: "refused", reason: result.reason };
+      case "aborted":
+        return ABORTED;
+      case "unknown":
+        return UNKNOWN;
+    }
+  }
+}
+
+/** `reading`: of the lock, as it is now; `leaseMs`: when it was decided, on the lease clock. */
+function decided(outcome: Outcome, reading: LockReading, leaseMs: number): Decision {
+  assert(outcome.kind === "lock", "a lock command has the outcome of one");
+  const { type, token } = outcome;
+  const leaseLeftMs = leaseLeft(outcome, reading, leaseMs);
+  return { kind: "decided", type, token, leaseLeftMs, leaseAtMs: leaseMs };
+}
+
+/**
+ * What was left at `leaseMs`, when it was decided, of a lease that was granted or confirmed: null
+ * when another grant has its place. Counted from then it is never longer than the row says, an
+ * extend that came meanwhile included (T4).
+ */
+export function leaseLeft(
+  { type, token }: { readonly type: number; readonly token: bigint },
+  reading: LockReading,
+  leaseMs: number,
+): number | null {
+  if (type !== LockType.locked && type !== LockType.extended) return null;
+  if (reading.owner === null || reading.token !== token) return null;
+  return Math.max(0, Math.floor(reading.leaseEndMs - leaseMs));
+}

@@ -1,0 +1,33 @@
+/**
+ * What waiting for locks needs of the world, and the commands that it proposes.
+ *
+ * Pure.
+ */
+import { textSizeBytes } from "../../base/bytes.js";
+import type { LockCommand } from "../../machine/commands/command.js";
+import type { ClockPort, TimerPort } from "../../ports.js";
+import type { Place } from "./queue.js";
+
+export interface WaitingPorts {
+  readonly clock: ClockPort;
+  readonly timer: TimerPort;
+}
+
+export interface WaitingSettings {
+  /** Places of one lock. */
+  readonly perLockMax: number;
+  /** Time of a try on its way (ms). */
+  readonly tryMs: number;
+}
+
+/** Bytes of a command beside resource and owner, at most. */
+const COMMAND_BYTES = 48;
+
+export function tryCommand(resource: string, { owner, expiresMs }: Place): LockCommand {
+  return { kind: "try-lock", resource, owner, expiresMs };
+}
+
+/** An upper bound of what a command takes. */
+export function commandBytes({ resource, owner }: LockCommand): number {
+  return COMMAND_BYTES + textSizeBytes(resource) + owner.length;
+}

@@ -1,0 +1,31 @@
+/**
+ * The metrics of waits for locks that are read at each scrape.
+ *
+ * Invariants: 1. Reading changes nothing. 2. Every series has its HELP and TYPE before its samples.
+ */
+import type { Spread, WaitTally } from "../../host/waiting/wait-tally.js";
+import { family, histogramLines, scalar } from "./exposition.js";
+
+function spreadLines(lines: string[], name: string, help: string, spread: Spread): void {
+  family(lines, name, "histogram", help);
+  const bounds = spread.boundsMs.map((ms) => ms / 1000);
+  histogramLines(lines, name, "", bounds, spread.buckets, spread.sumMs / 1000);
+}
+
+export function waitLines(lines: string[], tally: WaitTally): void {
+  const { waiters, placesLeft, givenBack } = tally;
+  scalar(lines, "svc_lock_waiters", "gauge", "Requests that wait for locks led here", waiters);
+  const places = "Places of who went without a word and may come back";
+  scalar(lines, "svc_lock_places_left", "gauge", places, placesLeft);
+  const back = "Grants for which nobody waited any more";
+  scalar(lines, "svc_lock_given_back_total", "counter", back, givenBack);
+  const ends = "svc_lock_waits_total";
+  family(lines, ends, "counter", "Waits for locks led here, by how they ended");
+  for (const [end, count] of tally.ends) lines.push(`${ends}{end="${end}"} ${count}`);
+  const handoffs = "svc_lock_handoffs_total";
+  family(lines, handoffs, "counter", "Locks that went to who waited, by how");
+  for (const [path, count] of tally.handoffs) lines.push(`${handoffs}{path="${path}"} ${count}`);
+  spreadLines(lines, "svc_lock_wait_seconds", "How long requests waited for locks", tally.waits);
+  const times = "svc_lock_handoff_seconds";
+  spreadLines(lines, times, "From a release to the grant of the next one", tally.handoffTimes);
+}

@@ -1,0 +1,133 @@
+/** Requests that wait for locks at a node that does not lead. */
+import t from "tap";
+import { LockType } from "../../../../src/base/result-types.js";
+import type { LockAnswer, WaitControl } from "../../../../src/operations/api/requests.js";
+import { info, lock, unlock } from "../../../doubles/operations/fixture.js";
+import { Trio } from "../../../doubles/operations/trio.js";
+
+const LEASE_MS = 60_000;
+
+interface Wait {
+  readonly answers: LockAnswer[];
+  readonly control: WaitControl | null;
+}
+
+/** Node 1 leads; "a" holds the lock. */
+function held(): Trio {
+  const trio = new Trio();
+  trio.moveAll(1);
+  trio.ask(1, lock("r", "a", LEASE_MS));
+  return trio;
+}
+
+function waitAt(trio: Trio, at: number, owner: string): Wait {
+  const answers: LockAnswer[] = [];
+  const request = { ...lock("r", owner, LEASE_MS), waitMs: 30_000 };
+  const context = { deadlineMs: trio.world.timer.nowMs + 1e7, forwardHops: 0, requestId: "t" };
+  const control = trio.node(at).execute(request, context, (answer) => void answers.push(answer));
+  trio.world.settle();
+  return { answers, control };
+}
+
+/** Has `then` called when an answer of node 1 that grants the lock is on its way to `to`. */
+function whenGranted(trio: Trio, to: number, then: () => void): void {
+  trio.fate = ({ from, to: at, frame }) => {
+    if (from !== 1 || at !== to || frame.direction !== "answers") return "arrives";
+    const grants = frame.items.some(
+      ({ content }) => content?.kind === "lock" && content.type === LockType.locked,
+    );
+    if (!grants) return "arrives";
+    trio.fate = () => "arrives";
+    then();
+    return "arrives";
+  };
+}
+
+t.test("Q1 Q6 a wait at another node is granted, and counts from when that took it in", (t) => {
+  const trio = held();
+  const b = waitAt(trio, 2, "b");
+  t.match(trio.ask(3, lock("r", "c", 1000)), { type: LockType.busy, waiters: 1 });
+  trio.world.pass(500);
+  trio.ask(3, unlock("r", "a"));
+  trio.world.settle();
+  t.match(b.answers, [{ type: LockType.locked, leaseLeftMs: LEASE_MS }]);
+  t.ok((b.answers[0]?.waitedMs ?? 0) >= 490);
+  t.end();
+});
+
+t.test("Q9 a wait at another node that is cancelled is over at the leader", (t) => {
+  const trio = held();
+  const b = waitAt(trio, 2, "b");
+  t.equal(b.control?.leave("cancelled"), true);
+  trio.world.settle();
+  t.match(b.answers, [{ type: LockType.aborted }]);
+  t.match(trio.ask(1, info("r")), { owner: Buffer.from("a"), waiters: 0 });
+  t.end();
+});
+
+t.test("Q8 Q9 who waited by a link that is gone is granted nothing", (t) => {
+  const trio = held();
+  waitAt(trio, 2, "b");
+  trio.node(1).linkDown(2);
+  trio.world.settle();
+  trio.ask(1, unlock("r", "a"));
+  trio.world.settle();
+  t.match(trio.ask(1, info("r")), { type: LockType.doesNotExist });
+  t.end();
+});
+
+for (const how of ["cancelled", "left"] as const) {
+  t.test(`P-182 ${how} while the grant is on its way: it is given back`, (t) => {
+    const trio = held();
+    const b = waitAt(trio, 2, "b");
+    whenGranted(trio, 2, () => b.control?.leave(how));
+    const next = waitAt(trio, 3, "c");
+    trio.ask(1, unlock("r", "a"));
+    trio.world.settle();
+    t.match(b.answers, [{ type: LockType.aborted }]);
+    t.match(next.answers, [{ type: LockType.locked }], "the next one has it");
+    t.end();
+  });
+
+  t.test(`P-182 ${how}: not if another request of its owner was granted it as well`, (t) => {
+    const trio = held();
+    const b = waitAt(trio, 2, "b");
+    const again = waitAt(trio, 3, "b");
+    whenGranted(trio, 2, () => b.control?.leave(how));
+    trio.ask(1, unlock("r", "a"));
+    trio.world.settle();
+    t.match(again.answers, [{ type: LockType.locked }]);
+    t.match(b.answers, [{ type: LockType.mustRetry }], "nobody says that it has nothing");
+    t.match(trio.ask(1, info("r")), { owner: Buffer.from("b") }, "who was told holds it");
+    t.end();
+  });
+
+  t.test(`P-182 ${how}: nor if one asks before the grant came back`, (t) => {
+    const trio = held();
+    const b = waitAt(trio, 2, "b");
+    const told: LockAnswer[] = [];
+    whenGranted(trio, 2, () => {
+      b.control?.leave(how);
+      trio.post(1, lock("r", "b", LEASE_MS), {}, told);
+    });
+    trio.ask(1, unlock("r", "a"));
+    trio.world.settle();
+    t.match(told, [{ type: LockType.locked }]);
+    t.match(trio.ask(1, info("r")), { owner: Buffer.from("b") }, "who was told holds it");
+    t.end();
+  });
+}
+
+t.test("P-182 a grant is not given back to a leader that does not know who was told", (t) => {
+  const trio = held();
+  const b = waitAt(trio, 2, "b");
+  whenGranted(trio, 2, () => {
+    b.control?.leave("cancelled");
+    trio.moveAll(3);
+  });
+  trio.ask(1, unlock("r", "a"));
+  trio.world.settle();
+  t.match(b.answers, [{ type: LockType.mustRetry }]);
+  t.match(trio.ask(1, info("r")), { owner: Buffer.from("b") }, "until its lease is over");
+  t.end();
+});
