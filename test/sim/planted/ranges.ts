@@ -347,8 +347,8 @@ export const rangeBugs: readonly Mutation[] = [
     [
       edit(
         "src/machine/machine.ts",
-        "    this.context.lapsedLocks = lapsedLocks;\n    this.ownership.load(this.groupRows);\n",
-        "    this.context.lapsedLocks = lapsedLocks;\n",
+        "    this.moved = true;\n    this.ownership.load(this.groupRows);\n",
+        "    this.moved = true;\n",
       ),
     ],
     { faults: ["away", "away", "kill-leader"] },
