@@ -44,12 +44,17 @@ async function stopped(
         done();
       },
     },
-    operations: { endBackups: ignore, finish: (_atMs: number, done: () => void) => done() },
+    operations: {
+      endWaits: ignore,
+      endBackups: ignore,
+      finish: (_atMs: number, done: () => void) => done(),
+    },
     peers: { close: (done: () => void) => done() },
     disk: { close: (done: () => void) => done() },
     listeners: { drain: ignore, close: () => Promise.resolve() },
     audit: { happened: ignore, close: ignore },
     tokens: null,
+    live: { close: ignore },
     health: null,
   };
   const server = new Assembled(
