@@ -4,6 +4,7 @@
  *
  * Invariants: 1. A new data call has its row here; whatever walks through the rows tests it then.
  */
+import { Int64 } from "../../../src/base/int64.js";
 import type { Operation } from "../../../src/client/call/operation.js";
 import {
   deleteMany,
@@ -76,6 +77,7 @@ export function everyCall(name: string, durable = 1): readonly SampleCall[] {
   const taken = lock(name, "o", 1000, durability);
   const { resource, owner, expiresMs } = taken;
   const held = { resource, owner, expiresMs, durability };
+  const noWait = { waitMs: 0, waitId: Int64.ZERO, tryNumber: Int64.ZERO };
   const made = create(name);
   const updated = update(name, { increment: 2n });
   const keyed = { name, count: 1, key: "key", repeatKey: null };
@@ -87,10 +89,10 @@ export function everyCall(name: string, durable = 1): readonly SampleCall[] {
   const ranged = range(name, { startInclusive: true, durability });
   const scanned = { prefixKey: name, limit: 0, cursor: null, durability } as const;
   return [
-    call(taken, tryLock, held),
-    call({ ...taken, kind: "try-extend" }, tryExtend, held),
-    call(info(name, durability), getLock, { resource: name, durability }),
-    call(unlock(name, "o", durability), release, held),
+    call({ ...taken, ...noWait, note: null }, tryLock, held),
+    call({ ...taken, kind: "try-extend", fencingToken: null, note: null }, tryExtend, held),
+    call({ ...info(name, durability), owner: null }, getLock, { resource: name, durability }),
+    call({ ...unlock(name, "o", durability), fencingToken: null }, release, held),
     call(made, sequences.createSequence, shared(made)),
     call(updated, sequences.updateSequence, shared(updated)),
     call(getSequence(name), sequences.getSequence, { name }),
