@@ -10,7 +10,7 @@
 import { present } from "../base/assert.js";
 import { textSizeBytes } from "../base/bytes.js";
 import { Int64 } from "../base/int64.js";
-import { type Decision, leaseLeft } from "../host/waiting/lock-decisions.js";
+import { type Decision, leaseLeft, lockReads } from "../host/waiting/lock-decisions.js";
 import type { LockQueues } from "../host/waiting/lock-queues.js";
 import { NO_TOKEN, type Queue, type WaitEnd } from "../host/waiting/queue.js";
 import { type LockCommand, type LockOutcome, LockType } from "../machine/commands/command.js";
@@ -222,7 +222,7 @@ function changeAnswer(
   if (!serving.waitsIn(group)) return answer;
   const told = withQueue(attempt, request, answer);
   if (!isHeld) return told;
-  const reads = isEphemeral(request) ? group.ephemeral?.reads : group.machine.reads;
+  const reads = lockReads(group, isEphemeral(request));
   const reading = reads?.getLock(request.resource, 0) ?? null;
   if (reading === null) return told;
   // Decided at this lease time or before: counted from when the request came it is never too long.
@@ -261,7 +261,7 @@ function getAfterTry(attempt: LockAttempt, request: GetLockRequest, queue: Queue
   const { group } = attempt;
   queuesOf(attempt).afterTry(queue, () => {
     if (!group.isServing()) return attempt.moved();
-    const reads = isEphemeral(request) ? group.ephemeral?.reads : group.machine.reads;
+    const reads = lockReads(group, isEphemeral(request));
     if (reads === undefined) return attempt.moved();
     const reading = reads.getLock(request.resource, group.machine.leaseMs);
     attempt.done(infoAnswer(attempt, request, reading));

@@ -7,6 +7,7 @@
  */
 import { assert } from "../../base/assert.js";
 import { LockType, type LockCommand, type Outcome } from "../../machine/commands/command.js";
+import type { DataReads } from "../../machine/data-reads.js";
 import type { LockReading } from "../../machine/decision/reading.js";
 import type { Group } from "../group/group.js";
 import type { ProposalResult, RefusalReason } from "../requests/results.js";
@@ -43,6 +44,14 @@ const MOVED: Decision = { kind: "moved" };
 const ABORTED: Decision = { kind: "aborted" };
 const UNKNOWN: Decision = { kind: "unknown" };
 
+/** Where ephemeral or persistent locks of the group are read; undefined: there is no table. */
+export function lockReads(
+  { machine, ephemeral }: Pick<Group, "machine" | "ephemeral">,
+  isEphemeral: boolean,
+): DataReads | undefined {
+  return isEphemeral ? ephemeral?.reads : machine.reads;
+}
+
 export class LockDecisions {
   constructor(private readonly group: WaitingGroup) {}
 
@@ -64,8 +73,7 @@ export class LockDecisions {
 
   /** The holder as the state says now; undefined: the state is not to be read. */
   heldNow({ resource, isEphemeral }: Queue): Held | null | undefined {
-    const { group } = this;
-    const reads = isEphemeral ? group.ephemeral?.reads : group.machine.reads;
+    const reads = lockReads(this.group, isEphemeral);
     if (reads === undefined) return undefined;
     // At time 0 no lease has ended: what was granted last and not released.
     const { owner, leaseEndMs, token } = reads.getLock(resource, 0);
@@ -94,7 +102,6 @@ export class LockDecisions {
     const stamp = this.group.nextStamp();
     const outcome = table.apply(command, stamp);
     if (outcome === "full") return { kind: "refused", reason: "overloaded" };
-    assert(outcome.kind === "lock", "a lock command has the outcome of one");
     const reading = table.reads.getLock(command.resource, 0);
     return decided(outcome, reading, stamp.leaseMs);
   }

@@ -8,6 +8,7 @@
  */
 import { assert } from "../../base/assert.js";
 import { equalBytes } from "../../base/bytes.js";
+import { toByteKey } from "../../machine/store/keys.js";
 import type { DueItem } from "./due-heap.js";
 
 /** How a wait ends. */
@@ -105,11 +106,6 @@ export function keyOf(resource: string, isEphemeral: boolean): string {
   return (isEphemeral ? "e" : "p") + resource;
 }
 
-/** The owner's bytes as a key of a map: one character for each. */
-function ownerKey(owner: Uint8Array): string {
-  return String.fromCharCode(...owner);
-}
-
 export class Queue implements DueItem {
   /** When the lease that is waited for may be over, or the next try is due (monotonic ms). */
   dueMs = 0;
@@ -154,11 +150,11 @@ export class Queue implements DueItem {
   }
 
   find(owner: Uint8Array): Place | null {
-    return this.places.get(ownerKey(owner)) ?? null;
+    return this.places.get(toByteKey(owner)) ?? null;
   }
 
   add({ owner, expiresMs, note }: Wish): Place {
-    const key = ownerKey(owner);
+    const key = toByteKey(owner);
     assert(!this.places.has(key), "an owner has one place");
     const place = new Place(this, key, owner, expiresMs, note);
     this.places.set(key, place);

@@ -3,6 +3,7 @@
  *
  * Owns its counts. Invariant: counters only grow, gauges are what is there now.
  */
+import { Distribution } from "../requests/distribution.js";
 
 const WAIT_ENDS = ["granted", "busy", "aborted", "moved", "unknown", "refused", "failed"] as const;
 const HANDOFF_PATHS = ["entry", "lapse", "forced", "ephemeral"] as const;
@@ -14,23 +15,6 @@ const WAIT_BOUNDS_MS: readonly number[] = [
 ];
 const HANDOFF_BOUNDS_MS: readonly number[] = [0.1, 0.5, 1, 2.5, 5, 10, 25, 100, 1000];
 
-/** Counts per bucket, and their sum. */
-export class Spread {
-  readonly buckets: Float64Array;
-  sumMs = 0;
-
-  constructor(readonly boundsMs: readonly number[]) {
-    this.buckets = new Float64Array(boundsMs.length + 1);
-  }
-
-  add(durationMs: number): void {
-    let at = 0;
-    while (at < this.boundsMs.length && durationMs > (this.boundsMs[at] ?? 0)) at++;
-    this.buckets[at] = (this.buckets[at] ?? 0) + 1;
-    this.sumMs += durationMs;
-  }
-}
-
 export class WaitTally {
   /** Requests that wait in queues of this node. */
   waiters = 0;
@@ -39,16 +23,17 @@ export class WaitTally {
   givenBack = 0;
   readonly ends = new Map<string, number>(WAIT_ENDS.map((end) => [end, 0]));
   readonly handoffs = new Map<string, number>(HANDOFF_PATHS.map((path) => [path, 0]));
-  readonly waits = new Spread(WAIT_BOUNDS_MS);
-  readonly handoffTimes = new Spread(HANDOFF_BOUNDS_MS);
+  /** In milliseconds, as `handoffTimes`. */
+  readonly waits = new Distribution(WAIT_BOUNDS_MS);
+  readonly handoffTimes = new Distribution(HANDOFF_BOUNDS_MS);
 
   ended(kind: string, waitedMs: number): void {
     this.ends.set(kind, (this.ends.get(kind) ?? 0) + 1);
-    this.waits.add(waitedMs);
+    this.waits.observe(waitedMs);
   }
 
   handedOn(path: HandoffPath, durationMs: number): void {
     this.handoffs.set(path, (this.handoffs.get(path) ?? 0) + 1);
-    this.handoffTimes.add(durationMs);
+    this.handoffTimes.observe(durationMs);
   }
 }

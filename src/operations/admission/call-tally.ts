@@ -4,6 +4,7 @@
  * Owns its counts. Invariants: 1. A call is counted once, when it ends. 2. Outcomes are those of
  * closed lists: what is counted is bounded.
  */
+import { Distribution } from "../../host/requests/distribution.js";
 import { CALL_LIST, type CallName } from "../../api/calls.js";
 import type { Administration } from "../api/administration.js";
 import { DURATION_BOUNDS_MS } from "./tally.js";
@@ -14,9 +15,8 @@ export interface CallCounts {
   readonly api: string;
   readonly operation: string;
   readonly outcomes: Map<string, number>;
-  /** By DURATION_BOUNDS_MS, one more without bound. */
-  readonly buckets: Float64Array;
-  sumMs: number;
+  /** How long they took (ms), by DURATION_BOUNDS_MS. */
+  readonly durations: Distribution;
 }
 
 type End = Readonly<Record<string, unknown>>;
@@ -29,8 +29,7 @@ function hyphened(name: string): string {
 
 function newCounts(name: CallName): CallCounts {
   const [api = "", operation = ""] = name.split(".").map(hyphened);
-  const buckets = new Float64Array(DURATION_BOUNDS_MS.length + 1);
-  return { api, operation, outcomes: new Map(), buckets, sumMs: 0 };
+  return { api, operation, outcomes: new Map(), durations: new Distribution(DURATION_BOUNDS_MS) };
 }
 
 /** How a call ended, in a word. */
@@ -73,9 +72,6 @@ export class CallTally {
     let counts = this.counts.get(name);
     if (counts === undefined) this.counts.set(name, (counts = newCounts(name)));
     counts.outcomes.set(outcome, (counts.outcomes.get(outcome) ?? 0) + 1);
-    const at = DURATION_BOUNDS_MS.findIndex((bound) => durationMs <= bound);
-    const bucket = at < 0 ? DURATION_BOUNDS_MS.length : at;
-    counts.buckets[bucket] = (counts.buckets[bucket] ?? 0) + 1;
-    counts.sumMs += durationMs;
+    counts.durations.observe(durationMs);
   }
 }

@@ -7,7 +7,7 @@
  */
 import type { PartitionId } from "../../base/ids.js";
 import type { GroupFacts } from "../../host/requests/results.js";
-import { Distribution } from "./distribution.js";
+import { Distribution } from "../../host/requests/distribution.js";
 import { family, histogramLines, scalar } from "./exposition.js";
 
 /** Above this a durable write, and the apply of one partition in one turn, is slow (ms). */

@@ -8,7 +8,7 @@ import { opendirSync } from "node:fs";
 import { totalmem } from "node:os";
 import { PerformanceObserver, constants } from "node:perf_hooks";
 import { getHeapStatistics } from "node:v8";
-import { Distribution } from "./distribution.js";
+import { Distribution } from "../../host/requests/distribution.js";
 import { family, histogramLines, scalar } from "./exposition.js";
 
 const LOOP_EVERY_MS = 20;

@@ -48,8 +48,8 @@ export function* requestLines(
     histogramLines(lines, name, label, BOUNDS_SECONDS, buckets, sumMs / 1000);
     yield;
   }
-  for (const { api, operation, buckets, sumMs } of administrative) {
+  for (const { api, operation, durations } of administrative) {
     const label = `api="${api}",operation="${operation}"`;
-    histogramLines(lines, name, label, BOUNDS_SECONDS, buckets, sumMs / 1000);
+    histogramLines(lines, name, label, BOUNDS_SECONDS, durations.counts, durations.sum / 1000);
   }
 }

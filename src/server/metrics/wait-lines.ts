@@ -3,13 +3,15 @@
  *
  * Invariants: 1. Reading changes nothing. 2. Every series has its HELP and TYPE before its samples.
  */
-import type { Spread, WaitTally } from "../../host/waiting/wait-tally.js";
+import type { Distribution } from "../../host/requests/distribution.js";
+import type { WaitTally } from "../../host/waiting/wait-tally.js";
 import { family, histogramLines, scalar } from "./exposition.js";
 
-function spreadLines(lines: string[], name: string, help: string, spread: Spread): void {
+/** `times`: in milliseconds. */
+function timeLines(lines: string[], name: string, help: string, times: Distribution): void {
   family(lines, name, "histogram", help);
-  const bounds = spread.boundsMs.map((ms) => ms / 1000);
-  histogramLines(lines, name, "", bounds, spread.buckets, spread.sumMs / 1000);
+  const bounds = times.bounds.map((ms) => ms / 1000);
+  histogramLines(lines, name, "", bounds, times.counts, times.sum / 1000);
 }
 
 export function waitLines(lines: string[], tally: WaitTally): void {
@@ -25,7 +27,7 @@ export function waitLines(lines: string[], tally: WaitTally): void {
   const handoffs = "svc_lock_handoffs_total";
   family(lines, handoffs, "counter", "Locks that went to who waited, by how");
   for (const [path, count] of tally.handoffs) lines.push(`${handoffs}{path="${path}"} ${count}`);
-  spreadLines(lines, "svc_lock_wait_seconds", "How long requests waited for locks", tally.waits);
+  timeLines(lines, "svc_lock_wait_seconds", "How long requests waited for locks", tally.waits);
   const times = "svc_lock_handoff_seconds";
-  spreadLines(lines, times, "From a release to the grant of the next one", tally.handoffTimes);
+  timeLines(lines, times, "From a release to the grant of the next one", tally.handoffTimes);
 }

@@ -2,9 +2,8 @@
  * What a real server does when its world breaks: signals, a second server, a full disk, a damaged log, an input/output
  * error. Only processes and mounts that this file made are touched.
  */
-import { execFileSync, spawnSync } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import {
-  mkdirSync,
   openSync,
   closeSync,
   readdirSync,
@@ -25,6 +24,7 @@ import {
   sleep,
   temporaryDirectory,
 } from "./server-process.js";
+import { hasSmallDisk } from "./small-disk.js";
 
 t.setTimeout(300_000);
 t.teardown(endAll);
@@ -110,27 +110,11 @@ t.test(
   },
 );
 
-/** A small file system of its own, or null where this process may not mount one. */
-function smallDisk(path: string, size: string): { unmount(): void } | null {
-  mkdirSync(path, { recursive: true });
-  const mounted = spawnSync("mount", ["-t", "tmpfs", "-o", `size=${size}`, "tmpfs", path]);
-  if (mounted.status !== 0) return null;
-  return { unmount: () => void spawnSync("umount", ["-l", path]) };
-}
-
 t.test("P-120 a full disk refuses writes with a type, keeps reads, and recovers", async (t) => {
   const directory = temporaryDirectory();
   const path = join(directory.path, "small");
-  const disk = smallDisk(path, "420m");
-  if (disk === null) {
-    t.pass("needs a mount", { skip: "this process may not mount a small file system" });
-    directory.remove();
-    return;
-  }
-  t.teardown(() => {
-    disk.unmount();
-    directory.remove();
-  });
+  t.teardown(() => directory.remove());
+  if (!hasSmallDisk(t, path, "size=420m")) return;
   const data = join(path, "data");
   const server = new ServerProcess(nodeFlags(data));
   const { http } = await server.ready();
@@ -168,16 +152,8 @@ t.test(
   async (t) => {
     const directory = temporaryDirectory();
     const path = join(directory.path, "small");
-    const disk = smallDisk(path, "600m");
-    if (disk === null) {
-      t.pass("needs a mount", { skip: "this process may not mount a small file system" });
-      directory.remove();
-      return;
-    }
-    t.teardown(() => {
-      disk.unmount();
-      directory.remove();
-    });
+    t.teardown(() => directory.remove());
+    if (!hasSmallDisk(t, path, "size=600m")) return;
     const data = join(path, "data");
     const server = new ServerProcess(nodeFlags(data));
     const { http } = await server.ready();

@@ -7,8 +7,8 @@ import { Bench } from "../../doubles/operations/fixture.js";
 import { view } from "../../doubles/operations/administration.js";
 
 function shown(tally: CallTally): readonly (readonly [string, string, object, number])[] {
-  return [...tally.all()].map(({ api, operation, outcomes, sumMs }) => {
-    return [api, operation, Object.fromEntries(outcomes), sumMs];
+  return [...tally.all()].map(({ api, operation, outcomes, durations }) => {
+    return [api, operation, Object.fromEntries(outcomes), durations.sum];
   });
 }
 
@@ -54,7 +54,7 @@ t.test("3.8 each end has its word, and its time", (t) => {
     ["backups", "full", { NotConfigured: 1, InvalidInput: 1 }, 60],
   ]);
   const [leave] = tally.all();
-  t.equal(leave?.buckets[8], 2, "up to 50 ms");
+  t.equal(leave?.durations.counts[8], 2, "up to 50 ms");
   t.end();
 });
 

@@ -9,7 +9,7 @@ import type { GroupFacts } from "../../../src/host/requests/results.js";
 import { type RunningServer, startServer } from "../../../src/server/assemble.js";
 import { makeConfig } from "../../../src/server/flags/config.js";
 import { readFlags } from "../../../src/server/flags/flags.js";
-import { Distribution } from "../../../src/server/metrics/distribution.js";
+import { Distribution } from "../../../src/host/requests/distribution.js";
 import { groupLines } from "../../../src/server/metrics/group-lines.js";
 import { JointAges } from "../../../src/server/metrics/observed.js";
 import { inSlices } from "../../../src/server/metrics/slices.js";
