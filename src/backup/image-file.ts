@@ -3,8 +3,8 @@
  *
  * Pure codec. A head, the chunks of `machine/snapshot/`, a trailer with their number. Invariants:
  * 1. The state is where the head says: index, term, stamp and configuration are those of the
- * state's own record. 2. Everything is checked that can be without keeping it: order, rows, digest.
- * 3. Nothing lies behind the trailer.
+ * state's own record; a record without configuration leaves that to the head. 2. Everything is
+ * checked that can be without keeping it: order, rows, digest. 3. Nothing lies behind the trailer.
  */
 import { ByteReader, ByteWriter } from "../base/codec.js";
 import { type Hlc, compareHlc } from "../base/hlc.js";
@@ -34,7 +34,10 @@ export interface ImageHead {
   readonly index: number;
   readonly term: number;
   readonly stamp: Hlc;
-  /** The group's configuration as its record has it; null before the first change. */
+  /**
+   * The group's configuration: as its record has it, and before the first change who the group
+   * began with. null: whoever made the image did not tell.
+   */
   readonly membership: Uint8Array | null;
 }
 
@@ -188,6 +191,6 @@ function isOf(record: GroupRecord | null, head: ImageHead): boolean {
     record.appliedIndex === head.index &&
     record.appliedTerm === head.term &&
     compareHlc(record.stamp, head.stamp) === 0 &&
-    sameMembership(record.membership, head.membership)
+    (record.membership === null || sameMembership(record.membership, head.membership))
   );
 }

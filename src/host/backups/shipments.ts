@@ -11,6 +11,7 @@
 import { type PartitionId, partitionId } from "../../base/ids.js";
 import { BACKUP_IMAGE_HELD_MAX_BYTES, BACKUP_SESSIONS_MAX } from "../../base/limits.js";
 import type { Group } from "../group/group.js";
+import { encodeMembership } from "../replication/config-entries.js";
 import type { LogHold } from "../storage/backup-floors.js";
 import type {
   BackupAnswer,
@@ -92,7 +93,10 @@ export class Shipments {
     const { chainDigest: chain } = found.group.machine;
     this.begin(found, stream, maker);
     const at = { index: appliedIndex, term: appliedTerm, stamp };
-    return { kind: "image", ...at, chain, membership };
+    // Before the first change only the nodes know who the group began with: they may leave the
+    // cluster before the end of the chain, and the entries that say so rest on them.
+    const members = membership ?? encodeMembership(found.group.membership);
+    return { kind: "image", ...at, chain, membership: members };
   }
 
   log(keeper: number, ask: LogAsk): BackupAnswer {

@@ -16,6 +16,7 @@ import { commandSizeBytes } from "../../machine/commands/codec.js";
 import type { Command, EntryStamp, MarkCommand } from "../../machine/commands/command.js";
 import type { EphemeralTable } from "../../machine/ephemeral.js";
 import type { EntryPosition, Machine } from "../../machine/machine.js";
+import type { Membership } from "../../raft/state/types.js";
 import type { LogHold } from "../storage/backup-floors.js";
 import { LogStretch, type StretchRefusal, stretchRefusal } from "../storage/log-stretch.js";
 import type { ReplicaDeps, Replica } from "./replica.js";
@@ -63,6 +64,11 @@ export class Group {
   /** Reads are legal only inside a confirmed read or apply callback. */
   get machine(): Machine {
     return this.replica.machine;
+  }
+
+  /** Who belongs to the group, as last applied here; before the first change, who founded it. */
+  get membership(): Membership {
+    return this.replica.members.membership;
   }
 
   /** This leadership's ephemeral locks and keys; null while not serving. */

@@ -9,6 +9,7 @@ import { FRAME_BODY_MAX_BYTES, FrameDecoder, FrameEncoder } from "../../../src/b
 import { ImageDecoder, ImageEncoder } from "../../../src/backup/image-file.js";
 import { LogDecoder, LogEncoder } from "../../../src/backup/log-file.js";
 import { concatBytes } from "../../../src/base/bytes.js";
+import { NO_PLACEMENT } from "../../../src/base/ids.js";
 import { encodeEntry } from "../../../src/machine/commands/codec.js";
 import type { LogEntry } from "../../../src/ports.js";
 import { update } from "../../doubles/machine/bench.js";
@@ -260,10 +261,19 @@ t.test("an image says where it is, as its state does", (t) => {
   t.match(write({ index: 5 }), wrong);
   t.match(write({ term: 9 }), wrong);
   t.match(write({ stamp: { ...head.stamp, c: 9 } }), wrong);
-  t.match(write({ membership: new Uint8Array([1]) }), wrong);
+  t.equal(write({ membership: new Uint8Array([1]) }), "ok", "who founded it, the head alone tells");
   t.match(write({ origin: group.origin("x") }), "ok");
   t.match(write({ origin: { ...head.origin, partition: 8 } }), /chunk 0 of the state is damaged/);
   t.match(write({}, []), /ends too early/);
   t.match(write({}, [...chunks, chunks[0] as Uint8Array]), /chunk 1 of the state is damaged/);
+  const position = { index: group.machine.appliedIndex + 1, term: head.term };
+  group.machine.applyMembership(position, new Uint8Array([1, 2]), NO_PLACEMENT);
+  const changed = group.image(ID, 1 << 20);
+  const other = (membership: Uint8Array | null): string => {
+    return write({ ...changed.head, membership }, changed.chunks);
+  };
+  t.equal(other(new Uint8Array([1, 2])), "ok");
+  t.match(other(new Uint8Array([1, 3])), wrong);
+  t.match(other(null), wrong);
   t.end();
 });
