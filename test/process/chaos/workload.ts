@@ -41,6 +41,12 @@ export interface Asked {
   readonly ports: ReadonlyMap<number, NodePorts>;
   /** How often each was disturbed. */
   readonly disturbances: ReadonlyMap<number, number>;
+  /** Absent: REST and gRPC at the ports of the node. */
+  readonly endpoint?: (node: number, wire: "rest" | "grpc") => Endpoint;
+}
+
+function endpointOf({ http, grpc }: NodePorts, wire: "rest" | "grpc"): Endpoint {
+  return wire === "rest" ? restEndpoint(http, PATIENCE_MS) : grpcEndpoint(grpc, PATIENCE_MS);
 }
 
 /** Clients that go on where others were: names that nobody had, and objects that somebody used. */
@@ -75,10 +81,12 @@ export class ChaosWorkload {
     private readonly successors = NOBODY_BEFORE,
   ) {
     this.ranged = new RangeClients(spaces);
+    const { endpoint = (node, wire) => endpointOf(nodes.ports.get(node) as NodePorts, wire) } =
+      nodes;
     for (const node of nodes.all) {
-      const ports = nodes.ports.get(node) as NodePorts;
-      this.endpoints.set(`rest ${node}`, restEndpoint(ports.http, PATIENCE_MS));
-      this.endpoints.set(`grpc ${node}`, grpcEndpoint(ports.grpc, PATIENCE_MS));
+      for (const wire of ["rest", "grpc"] as const) {
+        this.endpoints.set(`${wire} ${node}`, endpoint(node, wire));
+      }
     }
   }
 

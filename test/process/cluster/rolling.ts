@@ -35,6 +35,8 @@ export class Rolling {
   private readonly callers = new Map<number, GrpcCaller>();
   private readonly waiting = new Map<number, number>();
   private ports: readonly number[] = [];
+  private grpcPorts: readonly number[] = [];
+  private httpPorts: readonly number[] = [];
   private http = new Map<number, string>();
   private avoided = 0;
   private running = false;
@@ -50,19 +52,38 @@ export class Rolling {
   ) {}
 
   async start(): Promise<void> {
-    this.ports = await freePorts(3);
+    const drawn = await freePorts(9);
+    this.ports = drawn.slice(0, 3);
+    this.grpcPorts = drawn.slice(3, 6);
+    this.httpPorts = drawn.slice(6);
     for (const id of [1, 2, 3]) this.launch(id, this.command);
     await Promise.all([1, 2, 3].map((id) => this.ready(id)));
   }
 
   /** Starts a node that does not run. */
   launch(id: number, command: Command): ServerProcess {
-    const path = join(this.directory.path, String(id));
     const own = [`--raft-nodeid=${id}`, `--initial-cluster=${foundersOf(this.ports)}`];
-    const peer = `--peer-port=${String(this.ports[id - 1])}`;
-    const node = new ServerProcess(nodeFlags(path, peer, ...own, ...this.flags), command);
+    const listeners = [
+      `--peer-port=${String(this.ports[id - 1])}`,
+      `--grpc-port=${String(this.grpcPorts[id - 1])}`,
+      `--http-port=${String(this.httpPorts[id - 1])}`,
+    ];
+    const flags = nodeFlags(this.path(id), ...listeners, ...own, ...this.flags);
+    const node = new ServerProcess(flags, command);
     this.processes.set(id, node);
     return node;
+  }
+
+  /** The data directory of a node. */
+  path(id: number): string {
+    return join(this.directory.path, String(id));
+  }
+
+  /** Where programs find the nodes, whichever of them run. */
+  get urls(): { readonly grpc: readonly string[]; readonly rest: readonly string[] } {
+    const all = (ports: readonly number[]): readonly string[] =>
+      ports.map((port) => `http://127.0.0.1:${port}`);
+    return { grpc: all(this.grpcPorts), rest: all(this.httpPorts) };
   }
 
   node(id: number): ServerProcess {

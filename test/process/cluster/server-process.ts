@@ -164,11 +164,12 @@ export function temporaryDirectory(): { readonly path: string; remove(): void } 
 
 /** Flags of a node on loopback with free ports and its data in `path`. */
 export function nodeFlags(path: string, ...more: string[]): string[] {
+  const free = ["--grpc-port", "--http-port", "--peer-port"].filter(
+    (port) => !more.some((flag) => flag.startsWith(`${port}=`)),
+  );
   return [
-    "--grpc-port=0",
-    "--http-port=0",
+    ...free.map((port) => `${port}=0`),
     "--https-port=off",
-    ...(more.some((flag) => flag.startsWith("--peer-port")) ? [] : ["--peer-port=0"]),
     `--storage-path=${path}`,
     "--log-level=warn",
     ...more,

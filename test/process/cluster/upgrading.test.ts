@@ -1,28 +1,42 @@
 /**
- * Three real nodes that were founded at level 1 are upgraded one after the other under callers that repeat nothing, one of
- * them is rolled back on the way, the level is raised, and then there is no way back.
+ * Three real nodes that were founded at level 1 are upgraded one after the other under callers that repeat nothing and under
+ * programs that use the client library; one of them is rolled back on the way, the level is raised, and then there is no way
+ * back.
+ *
+ * `npm run upgrade` gives it a program of the release before that was built from its own commit (`SVC_EARLIER_PROGRAM`);
+ * without it this program stands in, told to be the one before.
  */
+import { createHash } from "node:crypto";
+import { readFileSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import t from "tap";
+import { LibraryCallers } from "../chaos/library-callers.js";
+import { BLOCK_SIZE } from "../chaos/nodes.js";
 import { runCli } from "../cli/programs.js";
 import { call } from "../net/processes.js";
 import { eventually } from "../placement/placed-nodes.js";
 import { type Command, PRESENT, Rolling } from "./rolling.js";
 import { endAll, serverModules, sleep } from "./server-process.js";
 
-t.setTimeout(240_000);
+t.setTimeout(600_000);
 t.teardown(endAll);
 
 const ALL = [1, 2, 3];
+const built = process.env["SVC_EARLIER_PROGRAM"] ?? null;
 const preload = join(import.meta.dirname, "earlier-program.js");
-const EARLIER: Command = [process.execPath, "--import", preload, serverModules];
-const CALLERS = 8;
+const EARLIER: Command =
+  built === null
+    ? [process.execPath, "--import", preload, serverModules]
+    : [process.execPath, built];
 /** Without a factor of the cluster replicas are moved only where that is asked for. */
-const FLAGS = [
-  "--initial-cluster-partitions=4",
+const UPGRADED: Command = [
+  ...PRESENT,
   "--raft-enable-placement-rebalancer=true",
   "--raft-placement-pass-interval=1s",
 ];
+const CALLERS = 8;
+const PROGRAM_CALLERS = 6;
+const FLAGS = ["--initial-cluster-partitions=4", `--sequencer-block-size=${BLOCK_SIZE}`];
 
 interface Overview {
   readonly level: number;
@@ -35,8 +49,21 @@ interface Placement {
   }[];
 }
 
+/** Every file with its content and the time of its last change. */
+function filesBelow(path: string): readonly string[] {
+  return readdirSync(path, { recursive: true, encoding: "utf8" })
+    .sort()
+    .map((name) => {
+      const file = join(path, name);
+      const { mtimeMs, size } = statSync(file);
+      if (statSync(file).isDirectory()) return name;
+      const digest = createHash("sha256").update(readFileSync(file)).digest("hex");
+      return `${name} ${size} ${mtimeMs} ${digest}`;
+    });
+}
+
 t.test(
-  "U1 U2 U4 U5 U7 U8 P-030 a rolling upgrade refuses nothing, and ends at level 2",
+  `U1 U2 U4 U5 U7 U8 P-030 a rolling upgrade ${built === null ? "" : "from an earlier commit "}refuses nothing, and ends at level 2`,
   async (t) => {
     const rolling = new Rolling(FLAGS, EARLIER);
     t.teardown(() => rolling.end());
@@ -76,9 +103,11 @@ t.test(
     const held = { Resource: "held", Owner: Buffer.from("a"), ExpiresMs: 600_000, Durability: 0 };
     const granted = await rolling.call("Locker", "TryLock", held, 0);
     rolling.load(CALLERS);
+    const programs = new LibraryCallers(rolling.urls, 16);
+    programs.begin(PROGRAM_CALLERS);
 
     await t.test("U5 a node is upgraded, rolled back, and upgraded again", async (t) => {
-      for (const command of [PRESENT, EARLIER, PRESENT]) {
+      for (const command of [UPGRADED, EARLIER, UPGRADED]) {
         await rolling.restart(1, command);
         await sleep(300);
       }
@@ -86,7 +115,7 @@ t.test(
     });
 
     await t.test("U1 U8 one node is left: it holds the level back", async (t) => {
-      await rolling.restart(2, PRESENT);
+      await rolling.restart(2, UPGRADED);
       t.match(await finalize(), { exit: 1, stdout: /RefusedMembers[^]*\n3 .*0\.1\.0/ });
       const path = "/v1/cluster/replication-factor";
       const factor = { partitionId: 1, replicationFactor: 2 };
@@ -102,7 +131,7 @@ t.test(
     await t.test(
       "U1 U2 all are upgraded: the level rises on every node, and replicas move",
       async (t) => {
-        await rolling.restart(3, PRESENT);
+        await rolling.restart(3, UPGRADED);
         const now = (await ask<{ version: string }>(3, "/v1/cluster/health")).version;
         await versions([now, now, now]);
         t.same(await finalize(), { exit: 0, stdout: "Finalized: level 2.\n", stderr: "" });
@@ -125,15 +154,25 @@ t.test(
     const found = await rolling.call("Locker", "GetLock", { Resource: "held" }, 0);
     t.match(found, { Type: 4, FencingToken: granted?.["FencingToken"] }, "the lock is held");
 
+    await t.test("C1 C10 programs that use the library saw one service all along", async (t) => {
+      const { rejected, answered, repeated, verdicts, text } = await programs.end();
+      t.same(rejected, [], "the library rejected no call");
+      t.comment(`${answered} calls through the library, ${repeated} repeated`);
+      for (const { property, kind } of verdicts) t.equal(kind, "pass", property);
+      if (verdicts.some(({ kind }) => kind !== "pass")) t.comment(text);
+    });
+
     await t.test("U4 U5 P-131 nobody goes back", async (t) => {
       await rolling.stop(3);
+      const before = filesBelow(rolling.path(3));
       const earlier = rolling.launch(3, EARLIER);
       t.match(await earlier.ended, { code: 1 });
+      t.same(filesBelow(rolling.path(3)), before, "not a byte was written");
       t.match(
         earlier.log,
         /data is of level 2, this program supports 1: use version 0\.2\.0 or later/,
       );
-      rolling.launch(3, PRESENT);
+      rolling.launch(3, UPGRADED);
       await rolling.ready(3);
       t.same(await levelsOf(), [2, 2, 2]);
       t.match(await finalize(), { exit: 0, stdout: "Already finalized: level 2.\n" });
