@@ -231,7 +231,7 @@ export class Keeper {
     this.shippers = new Shippers(this.deps.world, this.parts);
     if (this.parent === null) return this.stage();
     this.enter("holding");
-    this.readParentEnds(this.parent);
+    this.readParentEnds(this.parent, topology);
   }
 
   private substitute(reason: SubstitutionReason): void {
@@ -240,23 +240,22 @@ export class Keeper {
     this.parent = null;
   }
 
-  private readParentEnds(parent: Manifest): void {
-    readEnds(
-      this.deps.catalogue,
-      parent,
-      () => this.isOver(),
-      (ends) => {
-        if (!ends.ok) return this.fail(ends);
-        for (const part of this.parts) {
-          const { end, highestToken, highestIncarnation } = present(
-            ends.value.get(part.partition),
-            "the parent has every partition",
-          );
-          Object.assign(part, { before: end, highestToken, highestIncarnation });
-        }
-        this.holdParts();
-      },
-    );
+  private readParentEnds(parent: Manifest, { lineage }: TopologyAnswer): void {
+    const isOver = (): boolean => this.isOver();
+    readEnds(this.deps.catalogue, { parent, lineage }, isOver, (ends) => {
+      if (!ends.ok) return this.fail(ends);
+      if (ends.value === null) {
+        this.substitute("TopologyChangedSinceParent");
+        return this.stage();
+      }
+      for (const part of this.parts) {
+        const end = ends.value.get(part.partition);
+        const at = present(end, "the parent has every partition");
+        const { highestToken, highestIncarnation } = at;
+        Object.assign(part, { before: at.end, highestToken, highestIncarnation });
+      }
+      this.holdParts();
+    });
   }
 
   private holdParts(): void {

@@ -48,12 +48,16 @@ export function readParent(catalogue: BackupCatalogue, id: string, done: Done<Ma
   });
 }
 
-/** Where the log of each partition of the parent ends. */
+/**
+ * Where the log of each partition of the parent ends; null where a file is of another cluster than
+ * `lineage`, by the id that each gave itself. Clusters that were restored or forced may be alike in
+ * all that a manifest says, and in index and term of what they hold.
+ */
 export function readEnds(
   { archive }: BackupCatalogue,
-  parent: Manifest,
+  { parent, lineage }: { readonly parent: Manifest; readonly lineage: string },
   isOver: () => boolean,
-  done: Done<ReadonlyMap<number, LogTrailer>>,
+  done: Done<ReadonlyMap<number, LogTrailer> | null>,
 ): void {
   const ends = new Map<number, LogTrailer>();
   const next = (at: number): void => {
@@ -64,7 +68,8 @@ export function readEnds(
     const sum = parent.files.get(name) ?? { sizeBytes: 0, sha256: "" };
     readArtifact(archive, path, sum, new LogDecoder(path), { isCancelled: isOver }, (log) => {
       if (!log.ok) return done(log);
-      const { trailer } = log.value;
+      const { trailer, head } = log.value;
+      if (head.origin.lineage !== lineage) return done(ok(null));
       const isEnd = trailer.end.index === range.toIndex && trailer.end.term === range.toTerm;
       if (!isEnd) return done(failure("CorruptArtifact", `"${path}" ends elsewhere`));
       ends.set(range.partition, trailer);

@@ -203,7 +203,8 @@ export class Cluster {
   /** Starts a node, with the disk that it had. `extra`: a joiner's settings, say. */
   start(id: number, extra: Partial<HostSettings> = {}): Node {
     const { nodeId, endpoint } = address(id);
-    const own = { nodeId, endpoint, clusterId: "c", storageId: `s${id}` };
+    const clusterId = this.settings.clusterId ?? "c";
+    const own = { nodeId, endpoint, clusterId, storageId: `s${id}` };
     const settings = {
       founders: this.founders,
       initialPartitions: 3,
@@ -214,7 +215,6 @@ export class Cluster {
     const world = this.worlds.get(id) ?? new MemberWorld(settings, id);
     this.worlds.set(id, world);
     world.timer.nowMs = this.nowMs;
-    const { clusterId } = own;
     const storageId = extra.storageId ?? own.storageId;
     world.peers = new FalsePeers(this.network, world.timer, {
       clusterId,

@@ -81,6 +81,28 @@ t.test("P-135 an Incremental goes on where its parent ended", (t) => {
   t.end();
 });
 
+t.test("P-132 P-138 an Incremental never goes on from a backup of another cluster", (t) => {
+  // Restored or forced ones may be alike in everything but their history and their own id.
+  const [first, other] = ["first", "other"].map((clusterId) => {
+    const cluster = new TakingCluster(1, 0, { clusterId }).ready();
+    for (let at = 0; at < 6; at++) cluster.write(at % 3, `key-${at}`, clusterId);
+    return cluster;
+  }) as [TakingCluster, TakingCluster];
+  const theirs = first.take(1, { kind: "full" }).manifest;
+  const own = other.take(1, { kind: "full" }).manifest;
+  const endsOf = ({ partitionRanges }: typeof own): unknown[] => {
+    return partitionRanges.map(({ partition, toIndex, toTerm }) => [partition, toIndex, toTerm]);
+  };
+  t.same(endsOf(theirs), endsOf(own), "they cannot be told apart by where they end");
+  t.equal(theirs.topologyGeneration, own.topologyGeneration);
+  for (const [name, file] of first.disk.root.names) other.disk.root.names.set(name, file);
+  const asked = other.take(1, { kind: "incremental", parentId: theirs.backupId });
+  t.equal(asked.manifest.type, "Full");
+  t.match(asked.end, { substitutionReason: "TopologyChangedSinceParent" });
+  other.verified(asked.manifest.backupId);
+  t.end();
+});
+
 t.test("P-132 what changed between two reads of meta makes no backup", (t) => {
   const before: TopologyAnswer = {
     ...{ kind: "topology", term: 3, topologyVersion: 7, level: 2, lineage: "a" },
