@@ -87,6 +87,23 @@ function readManifest(
   });
 }
 
+/**
+ * What a published backup goes on from, as it says; null: from nothing, or it is there no more. A
+ * manifest of which nobody can read that is CorruptArtifact.
+ */
+export function readParentAsTold(
+  archive: ArchivePort,
+  id: string,
+  done: BackupDone<string | null>,
+): void {
+  const path = manifestName(id);
+  readFile(archive, path, MANIFEST_MAX_BYTES, (bytes) => {
+    if (!bytes.ok) return done(bytes.code === "missing" ? ok(null) : artifactFault(bytes));
+    const told = parentAsTold(bytes.value);
+    done(told === null ? failure("CorruptArtifact", `"${path}" is no manifest`) : ok(told.parent));
+  });
+}
+
 /** The manifests from the root to `leafId`, when they are a chain. */
 export function readChain(
   archive: ArchivePort,

@@ -3,14 +3,17 @@
  *
  * Invariants: 1. Passes, of all nodes, are one after the other: a lease file keeps them apart. 2. A
  * dry run is the plan, told with the same words, and touches nothing but that lease. 3. What cannot
- * be listed reclaims nothing (P-141). 4. Of a chain all manifests go first, leaves before roots,
- * then whoever took a lease meanwhile is looked for, and only then the files go, leaves first:
- * whoever took its lease before it read a manifest keeps the files of it. 5. After a crash at any
- * moment what has a manifest is whole.
+ * be listed reclaims nothing (P-141). 4. Of a chain all manifests are put aside first, leaves before
+ * roots; then whoever took a lease meanwhile is looked for, and whatever was published since the plan
+ * was made: who took its lease before it read a manifest keeps the files of it, by the lease, or by
+ * what it published before it let the lease go. 5. Files go when the manifest that was put aside is
+ * removed for good, leaves first; what a pass that died had put aside and not removed is whole, and
+ * the next pass gives it its name back. 6. So at any moment, and after a crash at any moment, what
+ * has a manifest has its files and its parents.
  */
 import { type Result, failure, ok } from "../base/result.js";
 import type { ArchiveEntry, ArchiveErrorCode, SignaturePort } from "../ports.js";
-import { type Catalogue, checkRoot, readCatalogue } from "./catalogue.js";
+import { type Catalogue, checkRoot, readCatalogue, readParentAsTold } from "./catalogue.js";
 import { type BackupDone, type BackupFault, cancelled, systemFault } from "./faults.js";
 import {
   type CollectionPlan,
@@ -28,7 +31,7 @@ import {
   readProtection,
   takeLease,
 } from "./lease.js";
-import { catalogueName, leaseName, manifestName, passingName } from "./names.js";
+import { asideOf, catalogueName, leaseName, manifestName, passingName } from "./names.js";
 import { type Step, inOrder } from "./steps.js";
 
 /** The name of the lease that keeps passes apart. */
@@ -151,6 +154,8 @@ type Lists = { readonly deletions: readonly Deletion[]; readonly orphans: readon
 class Pass {
   private readonly deletions: Deletion[] = [];
   private readonly orphans: Orphan[] = [];
+  /** Ids of what the plan has seen published. */
+  private readonly planned = new Set<string>();
 
   constructor(
     private readonly ports: LeasePorts & { readonly signatures: SignaturePort },
@@ -159,10 +164,37 @@ class Pass {
   ) {}
 
   run(done: BackupDone<Collected>): void {
+    if (this.order.isDry) return this.plan(done);
+    this.bringBack((fault) => (fault === null ? this.plan(done) : done(fault)));
+  }
+
+  /** Gives the names back that a pass which died had taken away. */
+  private bringBack(done: (fault: BackupFault | null) => void): void {
+    const { archive } = this.ports;
+    archive.list("", (listed) => {
+      if (!listed.ok) return done(systemFault(listed));
+      const names = new Set(listed.value.map(({ name }) => name));
+      const steps: Step[] = [];
+      for (const name of names) {
+        const id = asideOf(name);
+        if (id === null || !names.has(id) || names.has(manifestName(id))) continue;
+        steps.push((renamed) => archive.rename(name, manifestName(id), gone(renamed)));
+      }
+      if (steps.length === 0) return done(null);
+      inOrder([...steps, (synced) => archive.syncDirectory("", synced)], (result) =>
+        done(result.ok ? null : systemFault(result)),
+      );
+    });
+  }
+
+  private plan(done: BackupDone<Collected>): void {
     const { archive, signatures } = this.ports;
     readCatalogue(archive, signatures, (read) => {
       if (!read.ok) return done(read);
       const catalogue = read.value;
+      for (const { id, isIncomplete } of catalogue.entries) {
+        if (!isIncomplete) this.planned.add(id);
+      }
       const leases = catalogue.rest.filter(({ is }) => is.kind === "lease");
       readProtection(archive, leases, this.nowMs, (protection) => {
         const { rules, isDry } = this.order;
@@ -176,16 +208,44 @@ class Pass {
     });
   }
 
-  /** Who protects what by now. */
+  /** Who protects what by now: leases, and what was published since the plan was made. */
   private protection(done: BackupDone<Protection>): void {
     const { archive } = this.ports;
     archive.list("", (listed) => {
       if (!listed.ok) return done(systemFault(listed));
       const isLease = ({ name }: ArchiveEntry): boolean => catalogueName(name).kind === "lease";
-      readProtection(archive, listed.value.filter(isLease), this.nowMs, (protection) =>
-        done(ok(protection)),
-      );
+      readProtection(archive, listed.value.filter(isLease), this.nowMs, (protection) => {
+        // After the leases: who has let one go by now had published before.
+        archive.list("", (again) => {
+          if (!again.ok) return done(systemFault(again));
+          this.readFresh(again.value, protection, done);
+        });
+      });
     });
+  }
+
+  private readFresh(
+    listed: readonly ArchiveEntry[],
+    { everything, backups }: Protection,
+    done: BackupDone<Protection>,
+  ): void {
+    const fresh: string[] = [];
+    for (const { name } of listed) {
+      const is = catalogueName(name);
+      if (is.kind === "manifest" && !this.planned.has(is.id)) fresh.push(is.id);
+    }
+    const kept = new Set(backups);
+    let isUnknown = everything;
+    const next = (): void => {
+      const id = fresh.pop();
+      if (id === undefined) return done(ok({ everything: isUnknown, backups: kept }));
+      readParentAsTold(this.ports.archive, id, (told) => {
+        if (!told.ok) isUnknown = true;
+        else if (told.value !== null) kept.add(told.value);
+        next();
+      });
+    };
+    next();
   }
 
   private apply(plan: CollectionPlan, done: (fault: BackupFault | null) => void): void {
@@ -201,37 +261,66 @@ class Pass {
   private removeChain(chain: readonly Deletion[], done: (fault: BackupFault | null) => void): void {
     const { archive } = this.ports;
     const ids = chain.map(({ entry }) => entry.id);
-    const aside = (id: string): string =>
-      passingName(manifestName(id), "quarantine", this.order.tag);
-    const sync: Step = (synced) => archive.syncDirectory("", synced);
     const away = ids.map((id): Step => {
-      return (renamed) => archive.rename(manifestName(id), aside(id), gone(renamed));
+      return (renamed) => archive.rename(manifestName(id), this.aside(id), gone(renamed));
     });
-    const back = [...ids].reverse().map((id): Step => {
-      return (renamed) => archive.rename(aside(id), manifestName(id), gone(renamed));
-    });
-    const remove = ids.flatMap((id): Step[] => [
-      (removed) => archive.removeTree(id, gone(removed)),
-      (removed) => archive.remove(aside(id), gone(removed)),
-    ]);
-    const end = (result: Result<unknown, ArchiveErrorCode>): void =>
-      done(result.ok ? null : systemFault(result));
-    inOrder([...away, sync], (hidden) => {
-      if (!hidden.ok) return inOrder([...back, sync], () => end(hidden));
+    inOrder([...away, this.sync], (hidden) => {
+      if (!hidden.ok) return this.show(ids, () => done(systemFault(hidden)));
       this.protection((protection) => {
-        const isWanted = !protection.ok || ids.some((id) => isProtected(protection.value, id));
-        if (isWanted) {
-          return inOrder([...back, sync], (shown) => {
-            if (protection.ok) end(shown);
-            else done(protection);
-          });
-        }
-        inOrder([...remove, sync], (removed) => {
-          if (removed.ok) this.deletions.push(...chain);
-          end(removed);
-        });
+        if (!protection.ok) return this.show(ids, () => done(protection));
+        if (ids.some((id) => isProtected(protection.value, id))) return this.show(ids, done);
+        this.removeHidden(chain, done);
       });
     });
+  }
+
+  private aside(id: string): string {
+    return passingName(manifestName(id), "quarantine", this.order.tag);
+  }
+
+  private readonly sync: Step = (synced) => this.ports.archive.syncDirectory("", synced);
+
+  /** Brings back what was put aside, roots first. */
+  private show(ids: readonly string[], done: (fault: BackupFault | null) => void): void {
+    const { archive } = this.ports;
+    const back = [...ids].reverse().map((id): Step => {
+      return (renamed) => archive.rename(this.aside(id), manifestName(id), gone(renamed));
+    });
+    inOrder([...back, this.sync], (shown) => done(shown.ok ? null : systemFault(shown)));
+  }
+
+  /** Removes what was put aside, as far as no other pass has brought it back meanwhile. */
+  private removeHidden(
+    chain: readonly Deletion[],
+    done: (fault: BackupFault | null) => void,
+  ): void {
+    const { archive } = this.ports;
+    const removed: Deletion[] = [];
+    const files = (fault: BackupFault | null): void => {
+      const trees = removed.map(({ entry }): Step => {
+        return (cleared) => archive.removeTree(entry.id, gone(cleared));
+      });
+      const left = chain.slice(removed.length).map(({ entry }) => entry.id);
+      const end = (): void =>
+        left.length === 0 ? done(fault) : this.show(left, () => done(fault));
+      if (removed.length === 0) return end();
+      // A manifest that came back with the power would have no files.
+      inOrder([this.sync, ...trees, this.sync], (result) => {
+        if (result.ok) this.deletions.push(...removed);
+        else fault ??= systemFault(result);
+        end();
+      });
+    };
+    const next = (): void => {
+      const deletion = chain[removed.length];
+      if (deletion === undefined) return files(null);
+      archive.remove(this.aside(deletion.entry.id), (result) => {
+        if (!result.ok) return files(result.code === "missing" ? null : systemFault(result));
+        removed.push(deletion);
+        next();
+      });
+    };
+    next();
   }
 
   private removeOrphans(

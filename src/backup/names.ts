@@ -8,6 +8,7 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const LEASE = /^\.lease_([0-9a-z_]{1,40})$/;
 const CLAIM = /^restore_([1-9]\d{0,8})\.claim$/;
 const LEFTOVER = /\.(?:tmp|staging|quarantine|merge)_/;
+const ASIDE = /^([0-9a-f]{32})\.manifest\.quarantine_[0-9a-f]{8}$/;
 const STAGING = /.\.staging_[0-9a-f]{8}$/;
 const LEADING_ID = /^([0-9a-f]{32})(?:\.|$)/;
 
@@ -60,6 +61,11 @@ export function passingName(
   tag: string,
 ): string {
   return `${name}.${way}_${tag}`;
+}
+
+/** The id of a backup whose manifest was put aside under this name; null: it is none. */
+export function asideOf(name: string): string | null {
+  return ASIDE.exec(name)?.[1] ?? null;
 }
 
 /** Whether `name` is what a restore stages in: see `passingName`. */

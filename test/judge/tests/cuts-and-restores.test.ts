@@ -268,6 +268,7 @@ t.test("7.1 P-132 chains go on from their parents", (t) => {
   const ends = [{ partition: 1, index: 20, term: 2 }];
   const seen: SeenIncrement = {
     ...{ id: "b", substitution: null, topology: 1, parentTopology: 1, parentEnds: ends },
+    isOwnParent: true,
     begins: new Map([[1, 20]]),
   };
   const said = (change: Partial<SeenIncrement>, hasAllLogs = false): string[] => {
@@ -284,6 +285,8 @@ t.test("7.1 P-132 chains go on from their parents", (t) => {
   const changed = "TopologyChangedSinceParent";
   t.same(said({ substitution: changed, parentTopology: 2 }), []);
   t.same(said({ substitution: changed, parentEnds: fork }), []);
+  t.match(said({ isOwnParent: false }), [/not its own/], "of a cluster that counts alike");
+  t.same(said({ substitution: changed, isOwnParent: false }), []);
   t.match(said({ substitution: changed }), [/it has not/]);
   t.same(said({ substitution: "ParentLogCompacted" }), []);
   t.match(said({ substitution: "ParentLogCompacted" }, true), [/all of it was there/]);

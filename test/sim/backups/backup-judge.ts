@@ -3,6 +3,7 @@
  * cluster applied, every restored cluster against the cut that it came from, and the histories of all
  * clusters together.
  */
+import { META_PARTITION } from "../../../src/base/ids.js";
 import { decodeEntry } from "../../../src/machine/commands/codec.js";
 import { decodeGroupRecord } from "../../../src/machine/commands/group-record.js";
 import { decodeSequenceRow } from "../../../src/machine/sequences/sequence-row.js";
@@ -130,6 +131,16 @@ function writesOf(cluster: KnownCluster, history: History): Map<string, SeenWrit
   return writes;
 }
 
+/** Partitions that a cluster had where a backup of it ends. */
+function partitionsAt(cluster: KnownCluster, { parts }: SeenBackup): readonly number[] {
+  const end = parts.find(({ partition }) => partition === META_PARTITION)?.end ?? 0;
+  const meta = cluster.shadows.at(META_PARTITION, end)?.machine.meta;
+  // Whose beginning nobody knows has what was applied.
+  if (meta === undefined) return cluster.truth.partitions;
+  const living = meta.partitions().filter(({ state }) => state !== "Removed");
+  return [META_PARTITION, ...living.map((record) => record.partitionId)];
+}
+
 export class BackupJudge {
   private readonly writes = new Map<KnownCluster, Map<string, SeenWrite>>();
 
@@ -167,7 +178,7 @@ export class BackupJudge {
       if (entry === undefined) return undefined;
       return { index, term: entry.term, digest: digestOf(entry), stamp: entry.stamp };
     };
-    checks.prefix.backup(seen, truth.partitions, applied);
+    checks.prefix.backup(seen, partitionsAt(cluster, seen), applied);
     checks.digests.backup(seen, (partition, index) => truth.entry(partition, index)?.chain);
     const byValue = this.writesOf(cluster);
     const writes = [...byValue.values()];
@@ -197,16 +208,16 @@ export class BackupJudge {
         begins.set(partition, fromIndex - 1);
       }
     }
-    const isOwn = parent.cluster === cluster;
+    const isOwnParent = parent.cluster === cluster;
     const seen = {
-      ...{ id, substitution, begins, topology: manifest.topologyGeneration },
+      ...{ id, substitution, begins, isOwnParent, topology: manifest.topologyGeneration },
       parentTopology: parent.manifest.topologyGeneration,
       parentEnds: parent.manifest.partitionRanges.map(({ partition, toIndex, toTerm }) => {
         return { partition, index: toIndex, term: toTerm };
       }),
     };
     const { checks } = this.run.parts;
-    checks.honest.increment(seen, isOwn ? applied : () => undefined, hasAllLogs);
+    checks.honest.increment(seen, isOwnParent ? applied : () => undefined, hasAllLogs);
   }
 
   /** In the order of the indexes, so that each partition is replayed once. */

@@ -5,6 +5,7 @@
  * Invariants: 1. Looking changes nothing. 2. Backups are taken, collected and restored by what ships,
  * through the operations of the nodes. 3. In peace everything that was begun ends.
  */
+import { assert } from "../../../src/base/assert.js";
 import { HOLD_LAPSES_MS } from "../../../src/base/limits.js";
 import type {
   BackupRequest,
@@ -20,7 +21,7 @@ import type { HistoryRecorder } from "../../judge/history.js";
 import type { Leaderships } from "../../judge/checkers/clients/leaderships.js";
 import type { Prng } from "../../../src/base/prng.js";
 import type { SimNetwork } from "../net/network.js";
-import type { Plan } from "../plan/plan.js";
+import { type Plan, nodeAt } from "../plan/plan.js";
 import type { GroupSample } from "../world/observe.js";
 import type { LogMirror } from "../world/logmirror.js";
 import type { Life } from "../world/process.js";
@@ -41,6 +42,10 @@ import { RestoreRoot } from "./restore-root.js";
 import { Restorer } from "./restorer.js";
 import { SharedDirectory } from "./shared-directory.js";
 import { Truth } from "./truth.js";
+
+/** How often, and how far apart (ms), leases are looked at until there is none. */
+const LEASE_LOOKS = 100;
+const LEASE_LOOK_MS = 97;
 
 function holdsOf(running: Running | null): number {
   return running?.node.facts().backupLog.holds ?? 0;
@@ -106,7 +111,7 @@ export class BackupRun {
     const { world, plan, backups, servers, history, checks } = parts;
     this.signatures = falseSignatures(backups.key);
     this.directory = new SharedDirectory(world, "backups", backups.callMs);
-    this.directory.watch = (call, path, node) => this.changed(call, path, node);
+    this.directory.watch = (call, path) => this.changed(call, path);
     const reader = new ChainReader(this.directory, this.signatures);
     this.catalogued = new Catalogued(this.directory, reader, checks);
     const commitMs = plan.disk.writeMs;
@@ -215,7 +220,7 @@ export class BackupRun {
     if (!isPowerLoss) return;
     this.directory.powerLost(server.nodeId);
     this.root.directory.powerLost(server.nodeId);
-    this.catalogued.afterCrash((id) => this.published(id, server.nodeId));
+    this.catalogued.afterCrash((id) => this.published(id));
   }
 
   /** True when it is a life of a restored cluster. */
@@ -251,25 +256,32 @@ export class BackupRun {
     this.increments.set(backupId, { ...asked, substitution: end.substitutionReason });
   }
 
-  private changed(call: string, path: string, node: number): void {
+  private changed(call: string, path: string): void {
     this.changes++;
     if (path.includes("/") || (call !== "rename" && call !== "remove")) return;
-    this.catalogued.look((id) => this.published(id, node));
+    this.catalogued.look((id) => this.published(id));
   }
 
-  clusterOf(node: number): KnownCluster {
-    const { known } = this.restorer;
-    return known.find(({ servers }) => servers.some(({ nodeId }) => nodeId === node)) ?? this.first;
+  /** A cluster by the id that it gave itself. */
+  private clusterNamed(lineage: string): KnownCluster {
+    const all = [this.first, ...this.restorer.known];
+    const found = all.find(({ clusterId }) => clusterId === lineage);
+    assert(found !== undefined, `cluster ${lineage} is one of this world`);
+    return found;
   }
 
-  /** A manifest has its name, by a node. */
-  private published(id: string, node: number): void {
+  /** A manifest has its name. */
+  private published(id: string): void {
     const { world, checks } = this.parts;
-    const taking = this.takings.get(node);
-    const cluster = this.clusterOf(node);
-    const askedMs = taking?.sinceMs ?? -Infinity;
-    const published = this.catalogued.take(id, { cluster, askedMs, atMs: world.nowMs });
+    let node = 0;
+    const published = this.catalogued.take(id, (lineage, keeper) => {
+      node = nodeAt(keeper);
+      const askedMs = this.takings.get(node)?.sinceMs ?? -Infinity;
+      return { cluster: this.clusterNamed(lineage), askedMs, atMs: world.nowMs };
+    });
     if (published === null) return;
+    const taking = this.takings.get(node);
+    const { cluster } = published;
     if (taking?.request.kind === "incremental") this.increment(published, taking);
     const { went } = checks;
     const { type, clusterSnapshot } = published.manifest;
@@ -346,7 +358,6 @@ export class BackupRun {
     const isHeld = (): boolean => this.allServers().some(({ running }) => holdsOf(running) > 0);
     // What a keeper that died had held ends by itself.
     if (isHeld()) world.run(world.nowMs + HOLD_LAPSES_MS * 1.1);
-    const { nowMs } = world;
     for (const { nodeId, running, isLost, isRetired } of this.allServers()) {
       if (running === null || isLost || isRetired) continue;
       const { node } = running;
@@ -356,13 +367,17 @@ export class BackupRun {
       const holds = holdsOf(running);
       checks.holds.node({ node: nodeId, holds, pauses: pauses.length, isWorking: false });
     }
-    checks.holds.common(this.leases(nowMs), []);
+    // Passes of the collection come again and again: each ends.
+    for (let look = 0; look < LEASE_LOOKS && this.leases().length > 0; look++) {
+      world.run(world.nowMs + LEASE_LOOK_MS);
+    }
+    checks.holds.common(this.leases(), []);
     this.catalogued.verifyAll("at the end");
   }
 
   /** Leases that somebody who lives has left, though nothing was in the way. */
-  private leases(nowMs: number): string[] {
-    if (this.directory.counts.failed > 0 || nowMs < 0) return [];
+  private leases(): string[] {
+    if (this.directory.counts.failed > 0) return [];
     const left: string[] = [];
     for (const [name, { author }] of this.directory.root.names) {
       if (catalogueName(name).kind !== "lease") continue;

@@ -6,7 +6,7 @@
  */
 import type { Manifest } from "../../../src/backup/manifest.js";
 import { artifactNames } from "../../../src/backup/manifest.js";
-import { catalogueName, manifestName } from "../../../src/backup/names.js";
+import { asideOf, catalogueName, manifestName } from "../../../src/backup/names.js";
 import type { SeenManifest } from "../../judge/checkers/backups/gc-safe.js";
 import type { BackupChecks } from "./backup-checks.js";
 import { ChainReader, type ReadLog } from "./chain-reader.js";
@@ -55,7 +55,7 @@ export class Catalogued {
     }
     const gone = this.there.filter((id) => !now.includes(id));
     const newest = this.newest();
-    for (const id of gone) this.checks.collection.removed(id, newest);
+    for (const id of gone) if (this.isCollected(id)) this.checks.collection.removed(id, newest);
     const fresh = now.filter((id) => !this.there.includes(id));
     this.there = [...this.there.filter((id) => now.includes(id)), ...fresh];
     for (const id of fresh) {
@@ -75,6 +75,11 @@ export class Catalogued {
     this.there = this.there.filter(isThere);
     this.look(made);
     this.verifyAll("crashed");
+  }
+
+  /** It was put aside; a keeper that could not make it durable takes its own away at once. */
+  private isCollected(id: string): boolean {
+    return [...this.directory.root.names.keys()].some((name) => asideOf(name) === id);
   }
 
   /** The newest by its own time, of those that are there. */
@@ -105,8 +110,14 @@ export class Catalogued {
     this.checks.collection.looked(seen, this.spoilt);
   }
 
-  /** Reads a backup that was just published; null: it is not whole, and that was told. */
-  take(id: string, of: Pick<Published, "cluster" | "askedMs" | "atMs">): Published | null {
+  /**
+   * Reads a backup that was just published; null: it is not whole, and that was told. `of`: whose it is,
+   * by the cluster that its logs name and the endpoint of its keeper.
+   */
+  take(
+    id: string,
+    of: (lineage: string, keeper: string) => Pick<Published, "cluster" | "askedMs" | "atMs">,
+  ): Published | null {
     const verified = this.reader.validate(id);
     if (!verified.ok) {
       const parent = this.parentOf(id);
@@ -129,7 +140,9 @@ export class Catalogued {
       if (image !== null) images.set(partition, image);
     }
     const ids = chain.map(({ backupId }) => backupId);
-    const published = { id, ...of, manifest, chain: ids, logs, images };
+    const lineage = logs.get(0)?.summary.head.origin.lineage ?? "";
+    const whose = of(lineage, manifest.coordinatorNode);
+    const published = { id, ...whose, manifest, chain: ids, logs, images };
     this.published.set(id, published);
     return published;
   }

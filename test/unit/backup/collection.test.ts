@@ -101,10 +101,10 @@ t.test("P-141 leaves go before what they rest on, manifests before data", (t) =>
   t.same(changes, [
     "rename 02.manifest",
     "rename 01.manifest",
-    "removeTree 02",
     "remove 02.manifest.quarantine_0000000a",
-    "removeTree 01",
     "remove 01.manifest.quarantine_0000000a",
+    "removeTree 02",
+    "removeTree 01",
   ]);
   t.end();
 });
@@ -191,6 +191,95 @@ t.test("P-141 a lease that comes while manifests are put aside brings them back"
   t.same(ids(bench), [1, 2, 4].map(sampleId));
   t.equal(
     bench.said((done) => validateChain(bench.archive, UNSIGNED, sampleId(2), {}, done)),
+    "ok",
+  );
+  t.end();
+});
+
+t.test("P-141 what is published while manifests are put aside keeps what it goes on from", (t) => {
+  for (const call of ["rename", "list"]) {
+    const bench = new ArchiveBench();
+    const { disk } = bench;
+    const cluster = new SampleCluster(bench);
+    for (const [id, parent] of [[1], [2, 1], [3], [5, 1], [4]] as const) cluster.take(id, parent);
+    const manifest = `${sampleId(5)}.manifest`;
+    const bytes = disk.find(manifest)?.bytes ?? new Uint8Array();
+    disk.drop(manifest);
+    let isPublished = false;
+    disk.fails = (made, path) => {
+      const isMoment =
+        call === "rename" ? path === `${sampleId(2)}.manifest` : path.startsWith(sampleId(4));
+      if (made === call && isMoment && !isPublished) {
+        isPublished = true;
+        // Its keeper took a lease before, and has let it go by now.
+        disk.put(manifest, bytes);
+      }
+      return false;
+    };
+    const run = collected(pass(bench));
+    t.ok(isPublished);
+    t.same(
+      run.deletions.map(({ entry: { id } }) => id),
+      [sampleId(3)],
+      call,
+    );
+    for (const id of [1, 2, 4, 5].map(sampleId)) {
+      t.equal(
+        bench.said((done) => validateChain(bench.archive, UNSIGNED, id, {}, done)),
+        "ok",
+        id,
+      );
+    }
+  }
+  t.end();
+});
+
+t.test("P-141 what a pass that died had put aside gets its name back", (t) => {
+  const bench = filled();
+  const { disk } = bench;
+  const aside = (id: number): string => `${sampleId(id)}.manifest.quarantine_0000000b`;
+  const away = (id: number): void => {
+    disk.put(aside(id), disk.find(`${sampleId(id)}.manifest`)?.bytes ?? new Uint8Array());
+    disk.drop(`${sampleId(id)}.manifest`);
+  };
+  away(2);
+  away(1);
+  // Of this one the files are gone already, and of this one there is another manifest.
+  disk.put(aside(7), new Uint8Array(3));
+  disk.put(aside(4), new Uint8Array(3));
+  const keep = { rules: { maxChains: 0, maxAgeMs: 0, maxBytes: 0 } };
+  collected(pass(bench, { ...keep, isDry: true }));
+  t.same(ids(bench), [3, 4].map(sampleId), "a dry run touches nothing");
+  collected(pass(bench, keep));
+  t.same(ids(bench), [1, 2, 3, 4].map(sampleId));
+  for (const id of [1, 2, 3, 4].map(sampleId)) {
+    t.equal(
+      bench.said((done) => validateChain(bench.archive, UNSIGNED, id, {}, done)),
+      "ok",
+    );
+  }
+  t.end();
+});
+
+t.test("P-141 a pass whose manifests another one has brought back takes no files", (t) => {
+  const bench = filled();
+  const { disk } = bench;
+  disk.fails = (call, path) => {
+    if (call === "remove" && path === `${sampleId(1)}.manifest.quarantine_0000000a`) {
+      disk.put(`${sampleId(1)}.manifest`, disk.find(path)?.bytes ?? new Uint8Array());
+      disk.drop(path);
+    }
+    return false;
+  };
+  const run = collected(pass(bench));
+  t.same(
+    run.deletions.map(({ entry: { id } }) => id),
+    [2, 3].map(sampleId),
+    "what it had removed for good is gone with its files",
+  );
+  t.same(ids(bench), [1, 4].map(sampleId));
+  t.equal(
+    bench.said((done) => validateChain(bench.archive, UNSIGNED, sampleId(1), {}, done)),
     "ok",
   );
   t.end();

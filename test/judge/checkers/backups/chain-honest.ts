@@ -17,6 +17,8 @@ export interface SeenIncrement {
   readonly substitution: "ParentLogCompacted" | "TopologyChangedSinceParent" | null;
   readonly topology: number;
   readonly parentTopology: number;
+  /** The parent is of the cluster that took the backup, not of one before or beside it. */
+  readonly isOwnParent: boolean;
   readonly parentEnds: readonly ParentEnd[];
   /** Where it begins: by partition, the index before its first entry. Empty: it is a Full. */
   readonly begins: ReadonlyMap<number, number>;
@@ -35,12 +37,12 @@ export class ChainHonest {
     hasAllLogs: boolean,
   ): void {
     const { findings } = this;
-    const { id, substitution, topology, parentTopology, parentEnds, begins } = seen;
+    const { id, substitution, topology, parentTopology, isOwnParent, parentEnds, begins } = seen;
     const isOther = parentEnds.some(({ partition, index, term }) => {
       const own = applied(partition, index);
       return own !== undefined && own.term !== term;
     });
-    const changed = topology !== parentTopology || isOther;
+    const changed = topology !== parentTopology || isOther || !isOwnParent;
     if (substitution === null) {
       findings.count("increments");
       if (changed) findings.violation(`backup ${id} goes on from a history that is not its own`);
