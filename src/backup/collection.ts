@@ -3,13 +3,13 @@
  *
  * Invariants: 1. Passes, of all nodes, are one after the other: a lease file keeps them apart. 2. A
  * dry run is the plan, told with the same words, and touches nothing but that lease. 3. What cannot
- * be listed reclaims nothing (P-141). 4. Of a chain all manifests are put aside first, leaves before
- * roots; then whoever took a lease meanwhile is looked for, and whatever was published since the plan
- * was made: who took its lease before it read a manifest keeps the files of it, by the lease, or by
- * what it published before it let the lease go. 5. Files go when the manifest that was put aside is
- * removed for good, leaves first; what a pass that died had put aside and not removed is whole, and
- * the next pass gives it its name back. 6. So at any moment, and after a crash at any moment, what
- * has a manifest has its files and its parents.
+ * be listed reclaims nothing (P-141). 4. Of a chain all manifests are put aside first, leaves
+ * before roots; then whoever took a lease meanwhile is looked for, and whatever was published since
+ * the plan was made: who took its lease before it read a manifest keeps the files of it, by the
+ * lease, or by what it published before it let the lease go. 5. Files go when the manifest that was
+ * put aside is removed for good, leaves first; what a pass that died had put aside and not removed
+ * is whole, and the next pass gives it its name back. 6. So at any moment, and after a crash at any
+ * moment, what has a manifest has its files and its parents.
  */
 import { type Result, failure, ok } from "../base/result.js";
 import type { ArchiveEntry, ArchiveErrorCode, SignaturePort } from "../ports.js";
@@ -264,13 +264,25 @@ class Pass {
     const away = ids.map((id): Step => {
       return (renamed) => archive.rename(manifestName(id), this.aside(id), gone(renamed));
     });
-    inOrder([...away, this.sync], (hidden) => {
-      if (!hidden.ok) return this.show(ids, () => done(systemFault(hidden)));
-      this.protection((protection) => {
-        if (!protection.ok) return this.show(ids, () => done(protection));
-        if (ids.some((id) => isProtected(protection.value, id))) return this.show(ids, done);
-        this.removeHidden(chain, done);
+    this.whileUnprotected(ids, done, () => {
+      inOrder([...away, this.sync], (hidden) => {
+        const show = (fault: BackupFault | null): void => this.show(ids, fault, done);
+        if (!hidden.ok) return show(systemFault(hidden));
+        this.whileUnprotected(ids, show, () => this.removeHidden(chain, done));
       });
+    });
+  }
+
+  /** Goes on if nobody needs any of these; else, or when nobody knows, it is over. */
+  private whileUnprotected(
+    ids: readonly string[],
+    over: (fault: BackupFault | null) => void,
+    then: () => void,
+  ): void {
+    this.protection((protection) => {
+      if (!protection.ok) return over(protection);
+      if (ids.some((id) => isProtected(protection.value, id))) return over(null);
+      then();
     });
   }
 
@@ -280,13 +292,17 @@ class Pass {
 
   private readonly sync: Step = (synced) => this.ports.archive.syncDirectory("", synced);
 
-  /** Brings back what was put aside, roots first. */
-  private show(ids: readonly string[], done: (fault: BackupFault | null) => void): void {
+  /** Brings back what was put aside, roots first; what it tells is the first fault. */
+  private show(
+    ids: readonly string[],
+    fault: BackupFault | null,
+    done: (fault: BackupFault | null) => void,
+  ): void {
     const { archive } = this.ports;
     const back = [...ids].reverse().map((id): Step => {
       return (renamed) => archive.rename(this.aside(id), manifestName(id), gone(renamed));
     });
-    inOrder([...back, this.sync], (shown) => done(shown.ok ? null : systemFault(shown)));
+    inOrder([...back, this.sync], (shown) => done(fault ?? (shown.ok ? null : systemFault(shown))));
   }
 
   /** Removes what was put aside, as far as no other pass has brought it back meanwhile. */
@@ -301,8 +317,7 @@ class Pass {
         return (cleared) => archive.removeTree(entry.id, gone(cleared));
       });
       const left = chain.slice(removed.length).map(({ entry }) => entry.id);
-      const end = (): void =>
-        left.length === 0 ? done(fault) : this.show(left, () => done(fault));
+      const end = (): void => (left.length === 0 ? done(fault) : this.show(left, fault, done));
       if (removed.length === 0) return end();
       // A manifest that came back with the power would have no files.
       inOrder([this.sync, ...trees, this.sync], (result) => {

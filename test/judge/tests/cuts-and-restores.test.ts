@@ -316,13 +316,14 @@ t.test("7.4 P-141 the collection takes nothing that is reachable", (t) => {
   t.equal(checker.verdict().kind, "vacuous");
   const root = { id: "a", parent: null, createdMs: 1, filesMissing: [] };
   const leaf = { id: "b", parent: "a", createdMs: 2, filesMissing: [] };
-  checker.looked([root, leaf], new Set());
+  checker.looked([root, leaf], new Set(), new Set());
+  checker.looked([leaf], new Set(["a"]), new Set());
   checker.removed("a", "b");
   checker.dryRun(["a"], ["a"]);
   t.equal(checker.verdict().kind, "pass");
-  checker.looked([leaf], new Set());
-  checker.looked([{ ...root, filesMissing: ["log/p00000.log"] }], new Set());
-  checker.looked([leaf], new Set(["b"]));
+  checker.looked([leaf], new Set(), new Set());
+  checker.looked([{ ...root, filesMissing: ["log/p00000.log"] }], new Set(), new Set());
+  checker.looked([leaf], new Set(), new Set(["b"]));
   checker.removed("b", "b");
   checker.dryRun(["a"], []);
   t.match(checker.verdict().violations, [

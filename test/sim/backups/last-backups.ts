@@ -3,7 +3,8 @@
  * that, by whichever nodes are left.
  *
  * Invariants: 1. Each is asked for again until it is done: peace has a bound. 2. Where clocks are too
- * far apart for a cut, a Full takes its place.
+ * far apart for a cut, a Full takes its place. 3. Nothing is asked for where nobody is left: a cluster
+ * too young to be forced was given up for good.
  */
 import type { CallName, EndNamed, RequestNamed } from "../../../src/api/calls.js";
 import { uuidOf } from "../../../src/backup/names.js";
@@ -44,6 +45,7 @@ export class LastBackups {
   }
 
   private next(): void {
+    if (this.servers().every(({ isRetired, isLost }) => isRetired || isLost)) this.step = "done";
     switch (this.step) {
       case "coordinated":
         return this.first();
@@ -107,9 +109,20 @@ export class LastBackups {
     const running = server?.running ?? null;
     if (server === null || running === null) return this.later(AGAIN_MS);
     const { life, operations } = running;
+    let hasEnded = false;
+    const look = (): void => {
+      if (hasEnded) return;
+      if (life.isOver) {
+        this.said = "its node went down";
+        return this.next();
+      }
+      this.run.parts.world.schedule(AGAIN_MS, look);
+    };
+    look();
     life.enter(() => {
       const deadlineMs = life.monotonicMs() + BOUND_MS;
       call(operations, name, request, { deadlineMs, forwardHops: 0, requestId: name }, (end) => {
+        hasEnded = true;
         this.said = wordsOf(end);
         this.run.parts.checks.went.count(`in peace, ${this.step}: ${this.said}`);
         if ("answer" in end) done(end as Extract<EndNamed<N>, { readonly answer: unknown }>);

@@ -79,7 +79,17 @@ export class Catalogued {
 
   /** It was put aside; a keeper that could not make it durable takes its own away at once. */
   private isCollected(id: string): boolean {
-    return [...this.directory.root.names.keys()].some((name) => asideOf(name) === id);
+    return this.aside().has(id);
+  }
+
+  /** Ids of which a pass holds the manifest back. */
+  private aside(): ReadonlySet<string> {
+    const ids = new Set<string>();
+    for (const name of this.directory.root.names.keys()) {
+      const id = asideOf(name);
+      if (id !== null && this.directory.find(id) !== undefined) ids.add(id);
+    }
+    return ids;
   }
 
   /** The newest by its own time, of those that are there. */
@@ -107,7 +117,7 @@ export class Catalogued {
       });
       seen.push({ id, parent, createdMs, filesMissing: missing });
     }
-    this.checks.collection.looked(seen, this.spoilt);
+    this.checks.collection.looked(seen, this.aside(), this.spoilt);
   }
 
   /**

@@ -17,8 +17,15 @@ export class GcSafe {
     looks: 1,
   });
 
-  /** After something was removed. `spoilt`: chains that were damaged on purpose. */
-  looked(manifests: readonly SeenManifest[], spoilt: ReadonlySet<string>): void {
+  /**
+   * After something was removed. `aside`: those that a pass holds back and has not removed; `spoilt`:
+   * chains that were damaged on purpose.
+   */
+  looked(
+    manifests: readonly SeenManifest[],
+    aside: ReadonlySet<string>,
+    spoilt: ReadonlySet<string>,
+  ): void {
     const { findings } = this;
     findings.count("looks");
     const known = new Map(manifests.map((manifest) => [manifest.id, manifest]));
@@ -27,7 +34,8 @@ export class GcSafe {
       if (filesMissing.length > 0) {
         findings.violation(`backup ${id} lacks ${filesMissing.slice(0, 3).join(", ")}`);
       }
-      if (parent !== null && !known.has(parent) && !spoilt.has(parent)) {
+      const isThere = parent === null || known.has(parent) || aside.has(parent);
+      if (!isThere && !spoilt.has(parent)) {
         findings.violation(`backup ${id} goes on from ${parent}, which is gone`);
       }
     }
