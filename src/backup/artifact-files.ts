@@ -7,7 +7,14 @@
  * as the system lets.
  */
 import { failure } from "../base/result.js";
-import type { ArchivePort, ArchiveReader, ArchiveSum, ArchiveWriter, LogEntry } from "../ports.js";
+import type {
+  ArchivePort,
+  ArchiveReader,
+  ArchiveResult,
+  ArchiveSum,
+  ArchiveWriter,
+  LogEntry,
+} from "../ports.js";
 import {
   type BackupDone,
   type BackupFault,
@@ -16,11 +23,12 @@ import {
   cancelled,
   systemFault,
 } from "./faults.js";
+import { joinFrames } from "./frames.js";
 import { ImageEncoder, type ImageHead } from "./image-file.js";
 import { LogEncoder, type LogHead, type LogTrailer } from "./log-file.js";
 
-/** What is read at a time. */
-const SLICE_BYTES = 256 * 1024;
+/** What is read at a time: decoding it takes the loop some two milliseconds. */
+export const ARTIFACT_SLICE_BYTES = 512 * 1024;
 
 /** A file that is being written. */
 class ArtifactFile {
@@ -54,9 +62,9 @@ class ImageFile extends ArtifactFile {
     super(writer);
   }
 
-  /** A chunk as a snapshot source gives it. After a fault the file is gone. */
-  chunk(bytes: Uint8Array, done: BackupDone<null>): void {
-    this.append(this.encoder.chunk(bytes), done);
+  /** Chunks as a snapshot source gives them, one at least. After a fault the file is gone. */
+  chunks(chunks: readonly Uint8Array[], done: BackupDone<null>): void {
+    this.append(joinFrames(chunks.map((bytes) => this.encoder.chunk(bytes))), done);
   }
 
   /** Ends the file and makes it durable; its name is durable with its directory only. */
@@ -168,17 +176,58 @@ function readSlices<S>(
   { isCancelled = () => false, between = (next) => next() }: ReadOptions,
   done: BackupDone<S>,
 ): void {
-  const next = (): void => {
-    if (isCancelled()) return done(cancelled());
-    reader.read(SLICE_BYTES, (slice) => {
-      if (!slice.ok) return done(artifactFault(slice));
-      if (slice.value.length === 0) return done(judged(reader, expected, decoder));
-      const fault = decoder.push(slice.value);
-      if (fault !== null) return done(fault);
-      between(next);
-    });
+  const slices = new SlicesAhead(reader);
+  const end: BackupDone<S> = (result) => slices.end(() => done(result));
+  const take = (slice: ArchiveResult<Uint8Array>): void => {
+    if (isCancelled()) return end(cancelled());
+    if (!slice.ok) return end(artifactFault(slice));
+    if (slice.value.length === 0) return end(judged(reader, expected, decoder));
+    slices.readAhead();
+    const fault = decoder.push(slice.value);
+    if (fault !== null) return end(fault);
+    between(() => slices.next(take));
   };
-  next();
+  slices.readAhead();
+  slices.next(take);
+}
+
+/** The slices of a file, of which one is read before it is asked for. */
+class SlicesAhead {
+  private slice: ArchiveResult<Uint8Array> | null = null;
+  private isReading = false;
+  private taker: ((slice: ArchiveResult<Uint8Array>) => void) | null = null;
+  private ended: (() => void) | null = null;
+
+  constructor(private readonly reader: ArchiveReader) {}
+
+  readAhead(): void {
+    this.isReading = true;
+    this.reader.read(ARTIFACT_SLICE_BYTES, (slice) => {
+      this.isReading = false;
+      this.slice = slice;
+      if (this.ended !== null) this.ended();
+      else this.give();
+    });
+  }
+
+  next(take: (slice: ArchiveResult<Uint8Array>) => void): void {
+    this.taker = take;
+    this.give();
+  }
+
+  private give(): void {
+    const { slice, taker } = this;
+    if (slice === null || taker === null) return;
+    this.slice = null;
+    this.taker = null;
+    taker(slice);
+  }
+
+  /** A reader is closed only when nothing is being read of it. */
+  end(done: () => void): void {
+    this.ended = done;
+    if (!this.isReading) done();
+  }
 }
 
 /** What came of all bytes, if they are the ones that were expected. */

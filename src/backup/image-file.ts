@@ -13,6 +13,7 @@ import { type GroupRecord, readStamp, writeStamp } from "../machine/commands/gro
 import { decodeLockRow } from "../machine/locks/lock-row.js";
 import { decodeSequenceRow } from "../machine/sequences/sequence-row.js";
 import { SnapshotCheck } from "../machine/snapshot/check.js";
+import type { ChunkRow } from "../machine/snapshot/chunk-row.js";
 import { StateDigest } from "../machine/store/digest.js";
 import { RowKind } from "../machine/store/keys.js";
 import { type BackupFault, type BackupResult, damage } from "./faults.js";
@@ -143,18 +144,16 @@ export class ImageDecoder {
     };
     if (!reader.isComplete()) return damage(this.path, offset, "the head is malformed");
     this.head = head;
-    this.check = new SnapshotCheck(head.origin.partition, (rowKind, _name, value) =>
-      this.row(rowKind, value),
-    );
+    this.check = new SnapshotCheck(head.origin.partition, (row) => this.row(row));
     return null;
   }
 
-  private row(kind: number, value: Uint8Array): void {
-    if (kind === RowKind.lock) {
-      const token = decodeLockRow(value)?.token ?? -1n;
+  private row(row: ChunkRow): void {
+    if (row.kind === RowKind.lock) {
+      const token = decodeLockRow(row.value)?.token ?? -1n;
       if (token > this.highestToken) this.highestToken = token;
-    } else if (kind === RowKind.sequence) {
-      const incarnation = decodeSequenceRow(value)?.incarnation ?? 0;
+    } else if (row.kind === RowKind.sequence) {
+      const incarnation = decodeSequenceRow(row.value)?.incarnation ?? 0;
       if (incarnation > this.highestIncarnation) this.highestIncarnation = incarnation;
     }
   }

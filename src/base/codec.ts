@@ -279,12 +279,15 @@ export class ByteReader {
   }
 
   length(): number {
-    let value = 0;
-    for (let shift = 0; shift < 35; shift += 7) {
+    // One byte is the rule.
+    let value = this.uint8();
+    if (value < 0x80) return value;
+    value &= 0x7f;
+    for (let shift = 7; shift < 35; shift += 7) {
       const byte = this.uint8();
       value += (byte & 0x7f) * 2 ** shift;
       if (byte < 0x80) {
-        if ((byte === 0 && shift > 0) || value > 0xffff_ffff) break;
+        if (byte === 0 || value > 0xffff_ffff) break;
         return value;
       }
     }

@@ -17,8 +17,8 @@ export function rotate(value: number, bits: number): number {
   return (value << bits) | (value >>> (32 - bits));
 }
 
-/** From here on a view of words pays; the machines that this runs on are little-endian. */
-const WORDS_MIN_BYTES = 256;
+/** From here on a view of words pays. */
+const VIEW_MIN_BYTES = 256;
 
 function wordAt(bytes: Uint8Array, at: number): number {
   return (
@@ -34,34 +34,39 @@ export function round(accumulator: number, input: number): number {
   return Math.imul(rotate((accumulator + Math.imul(input, PRIME_2)) | 0, 13), PRIME_1);
 }
 
-/**
- * The stripes of 16 bytes from `at` on, as whole words: half the time of putting them together, once
- * the view has paid off. `at` is at a multiple of 4 in memory.
- */
-function stripesByWords(bytes: Uint8Array, seed: number, at: number, stripes: number): number {
-  const words = new Int32Array(bytes.buffer, bytes.byteOffset + at, stripes * 4);
-  let a = (seed + PRIME_1 + PRIME_2) | 0;
-  let b = (seed + PRIME_2) | 0;
-  let c = seed | 0;
-  let d = (seed - PRIME_1) | 0;
-  for (let word = 0; word < words.length; word += 4) {
-    a = round(a, words[word] as number);
-    b = round(b, words[word + 1] as number);
-    c = round(c, words[word + 2] as number);
-    d = round(d, words[word + 3] as number);
+/** As `xxh32`, of what a view shows: words are read whole, wherever they lie. */
+export function xxh32Of(view: DataView, seed: number, start: number, end: number): number {
+  const size = end - start;
+  let at = start;
+  let hash = (seed + PRIME_5) | 0;
+  if (size >= 16) {
+    let a = (seed + PRIME_1 + PRIME_2) | 0;
+    let b = (seed + PRIME_2) | 0;
+    let c = seed | 0;
+    let d = (seed - PRIME_1) | 0;
+    for (; at + 16 <= end; at += 16) {
+      a = round(a, view.getInt32(at, true));
+      b = round(b, view.getInt32(at + 4, true));
+      c = round(c, view.getInt32(at + 8, true));
+      d = round(d, view.getInt32(at + 12, true));
+    }
+    hash = (rotate(a, 1) + rotate(b, 7) + rotate(c, 12) + rotate(d, 18)) | 0;
   }
-  return (rotate(a, 1) + rotate(b, 7) + rotate(c, 12) + rotate(d, 18)) | 0;
+  hash = (hash + size) | 0;
+  for (; at + 4 <= end; at += 4) hash = feedWord(hash, view.getInt32(at, true));
+  for (; at < end; at++) hash = feedByte(hash, view.getUint8(at));
+  return avalanche(hash);
 }
 
 /** xxh32 of bytes[start, end) with `seed`: an unsigned 32-bit integer. */
 export function xxh32(bytes: Uint8Array, seed: number, start = 0, end = bytes.length): number {
   const size = end - start;
+  if (size >= VIEW_MIN_BYTES) {
+    return xxh32Of(new DataView(bytes.buffer, bytes.byteOffset + start, size), seed, 0, size);
+  }
   let at = start;
   let hash = (seed + PRIME_5) | 0;
-  if (size >= WORDS_MIN_BYTES && ((bytes.byteOffset + start) & 3) === 0) {
-    hash = stripesByWords(bytes, seed, start, size >>> 4);
-    at += size & ~15;
-  } else if (size >= 16) {
+  if (size >= 16) {
     let a = (seed + PRIME_1 + PRIME_2) | 0;
     let b = (seed + PRIME_2) | 0;
     let c = seed | 0;
@@ -75,13 +80,17 @@ export function xxh32(bytes: Uint8Array, seed: number, start = 0, end = bytes.le
     hash = (rotate(a, 1) + rotate(b, 7) + rotate(c, 12) + rotate(d, 18)) | 0;
   }
   hash = (hash + size) | 0;
-  for (; at + 4 <= end; at += 4) {
-    hash = Math.imul(rotate((hash + Math.imul(wordAt(bytes, at), PRIME_3)) | 0, 17), PRIME_4);
-  }
-  for (; at < end; at++) {
-    hash = Math.imul(rotate((hash + Math.imul(bytes[at] as number, PRIME_5)) | 0, 11), PRIME_1);
-  }
+  for (; at + 4 <= end; at += 4) hash = feedWord(hash, wordAt(bytes, at));
+  for (; at < end; at++) hash = feedByte(hash, bytes[at] as number);
   return avalanche(hash);
+}
+
+function feedWord(hash: number, word: number): number {
+  return Math.imul(rotate((hash + Math.imul(word, PRIME_3)) | 0, 17), PRIME_4);
+}
+
+function feedByte(hash: number, byte: number): number {
+  return Math.imul(rotate((hash + Math.imul(byte, PRIME_5)) | 0, 11), PRIME_1);
 }
 
 function avalanche(input: number): number {

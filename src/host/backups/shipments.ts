@@ -35,6 +35,9 @@ export interface ShipmentsDeps {
   readonly pace: ShipPace;
 }
 
+/** Making pieces takes no longer of a turn, but for the last one (ms). */
+const TURN_MS = 3;
+
 interface Session {
   readonly keeper: number;
   readonly number: number;
@@ -133,7 +136,7 @@ export class Shipments {
     const { pace, nowMs } = this.deps;
     const deps = {
       tell: (word: BackupWord) => this.deps.tell(keeper, word),
-      wake: () => this.deps.wakeAt(nowMs()),
+      wake: () => this.deps.wakeAt(Math.max(nowMs(), pace.nextMs)),
       made: (sizeBytes: number, beganMs: number) => pace.made(sizeBytes, beganMs, nowMs()),
       nowMs,
     };
@@ -159,15 +162,21 @@ export class Shipments {
     this.sessions.delete(keyOf(session.keeper, session.number));
   }
 
-  /** In each turn: makes what may be made now. */
+  /** In each turn: makes what may be made now, and no more than a turn has time for. */
   turn(nowMs: number): void {
     if (this.sessions.size === 0) return;
-    for (const [key, session] of [...this.sessions]) {
-      if (nowMs < this.deps.pace.nextMs) return;
-      if (session.stream?.wantsMore !== true) continue;
-      session.stream.make();
-      // Whoever had its turn comes last now.
-      if (this.sessions.delete(key)) this.sessions.set(key, session);
+    const untilMs = nowMs + TURN_MS;
+    for (let hasMade = true; hasMade;) {
+      hasMade = false;
+      for (const [key, session] of [...this.sessions]) {
+        if (session.stream?.wantsMore !== true) continue;
+        const atMs = this.deps.nowMs();
+        if (atMs < this.deps.pace.nextMs || atMs >= untilMs) return;
+        session.stream.make();
+        hasMade = true;
+        // Whoever had its turn comes last now.
+        if (this.sessions.delete(key)) this.sessions.set(key, session);
+      }
     }
   }
 

@@ -1,9 +1,9 @@
 /**
- * One image, or one stretch of a log, as it comes to the keeper: pieces in order, each used before
- * the next one is.
+ * One image, or one stretch of a log, as it comes to the keeper: pieces in order, those used
+ * together that came while others were being used.
  *
- * Invariants: 1. What is held is bounded: no piece comes beyond the window behind the one that is
- * being used. 2. It ends once. 3. Silence while a piece is waited for ends it; how long using one
+ * Invariants: 1. What is held is bounded: no piece comes beyond the window behind those that were
+ * used. 2. It ends once. 3. Silence while a piece is waited for ends it; how long using some
  * takes does not matter.
  */
 import { BACKUP_WINDOW_PIECES } from "../../base/limits.js";
@@ -25,13 +25,13 @@ export type StreamEnd =
 export interface ArrivingDeps {
   nowMs(): number;
   tell(word: PullWord): void;
-  /** Uses a piece; false ends it. */
-  use(bytes: Uint8Array, done: (goesOn: boolean) => void): void;
+  /** Uses pieces, one at least; false ends it. */
+  use(pieces: readonly Uint8Array[], done: (goesOn: boolean) => void): void;
   done(end: StreamEnd): void;
 }
 
 export class ArrivingStream {
-  private readonly waiting: Uint8Array[] = [];
+  private waiting: Uint8Array[] = [];
   /** The next piece that is to come, and those that were used. */
   private next = 0;
   private used = 0;
@@ -72,15 +72,16 @@ export class ArrivingStream {
 
   private go(): void {
     if (this.isUsing || this.isOver) return;
-    const bytes = this.waiting.shift();
-    if (bytes === undefined) {
+    const pieces = this.waiting;
+    if (pieces.length === 0) {
       if (this.end !== null) this.finish({ status: "whole", end: this.end });
       return;
     }
+    this.waiting = [];
     this.isUsing = true;
-    this.deps.use(bytes, (goesOn) => {
+    this.deps.use(pieces, (goesOn) => {
       this.isUsing = false;
-      this.used++;
+      this.used += pieces.length;
       if (this.isOver) return;
       if (!goesOn) return this.finish({ status: "refused" });
       this.heardMs = this.deps.nowMs();
@@ -113,7 +114,7 @@ export class ArrivingStream {
 
   private finish(end: StreamEnd): void {
     this.isOver = true;
-    this.waiting.length = 0;
+    this.waiting = [];
     this.deps.done(end);
   }
 }

@@ -41,21 +41,24 @@ type PartDone = (end: PartEnd) => void;
 
 /** Uses the pieces of one stream. */
 interface Sink {
-  use(bytes: Uint8Array, done: (fault: BackupFault | null) => void): void;
+  use(pieces: readonly Uint8Array[], done: (fault: BackupFault | null) => void): void;
   abandon(done: () => void): void;
 }
 
-/** Entries as a piece holds them; null: it does not. */
-function readEntries(bytes: Uint8Array): LogEntry[] | null {
-  const reader = new ByteReader(bytes);
-  const count = reader.length();
-  if (count > reader.remainingBytes) return null;
+/** Entries as pieces hold them; null: one does not. */
+function readEntries(pieces: readonly Uint8Array[]): LogEntry[] | null {
   const entries: LogEntry[] = [];
-  for (let at = 0; at < count && !reader.failed; at++) {
-    const [index, term, kind] = [reader.uint53(), reader.uint53(), reader.uint8()];
-    entries.push({ index, term, kind, payload: reader.bytesView() });
+  for (const bytes of pieces) {
+    const reader = new ByteReader(bytes);
+    const count = reader.length();
+    if (count === 0 || count > reader.remainingBytes) return null;
+    for (let at = 0; at < count && !reader.failed; at++) {
+      const [index, term, kind] = [reader.uint53(), reader.uint53(), reader.uint8()];
+      entries.push({ index, term, kind, payload: reader.bytesView() });
+    }
+    if (!reader.isComplete()) return null;
   }
-  return reader.isComplete() && count > 0 ? entries : null;
+  return entries;
 }
 
 export class Artifacts {
@@ -85,7 +88,7 @@ export class Artifacts {
     const mayBegin = (_part: Part, running: readonly Part[]): boolean => {
       return running.every(({ shipper }) => shipper !== 0 && shipper !== own);
     };
-    this.pool(parts, mayBegin, (part, ended) => this.image(part, ended), told, done);
+    this.pool(parts, mayBegin, (part, ended, rests) => this.image(part, rests, ended), told, done);
   }
 
   logs(parts: readonly Part[], told: () => void, done: PoolDone): void {
@@ -106,16 +109,17 @@ export class Artifacts {
 
   // Images ---------------------------------------------------------------------------------------
 
-  private image(part: Part, done: PartDone): void {
-    if (part.shipper !== 0) return this.askImage(part, 0, done);
+  private image(part: Part, rests: () => void, done: PartDone): void {
+    if (part.shipper !== 0) return this.askImage(part, 0, rests, done);
     this.shippers.hold(part, null, (end) => {
       if (end.status === "failed") return done(end.fault);
-      if (end.status === "held") return this.askImage(part, 0, done);
+      if (end.status === "held") return this.askImage(part, 0, rests, done);
       done(this.lose(part));
     });
   }
 
-  private askImage(part: Part, overruns: number, done: PartDone): void {
+  /** `rests`: all of it was shipped; what is left is for the disk. */
+  private askImage(part: Part, overruns: number, rests: () => void, done: PartDone): void {
     const { world } = this.undertaking;
     if (this.undertaking.isOver()) return done(null);
     const { shipper, session } = part;
@@ -123,13 +127,19 @@ export class Artifacts {
     const deadlineMs = world.nowMs() + ANSWER_MS;
     world.link.ask(shipper, { kind: "image", session, stream }, deadlineMs, (answer) => {
       if (this.undertaking.isOver()) return done(null);
-      if (answer?.kind === "image") return this.takeImage(part, answer, overruns, done);
+      if (answer?.kind === "image") return this.takeImage(part, answer, overruns, rests, done);
       if (!isBusy(answer) || part.shipper !== shipper) return done(this.lose(part));
-      world.waits.after(AGAIN_MS, () => this.askImage(part, overruns, done));
+      world.waits.after(AGAIN_MS, () => this.askImage(part, overruns, rests, done));
     });
   }
 
-  private takeImage(part: Part, answer: ImageAnswer, overruns: number, done: PartDone): void {
+  private takeImage(
+    part: Part,
+    answer: ImageAnswer,
+    overruns: number,
+    rests: () => void,
+    done: PartDone,
+  ): void {
     const { archive, staged, world } = this.undertaking;
     const { partition } = part;
     const { index, term, stamp, chain, membership } = answer;
@@ -139,7 +149,7 @@ export class Artifacts {
       if (!created.ok) return done(created);
       const file = created.value;
       const sink: Sink = {
-        use: (bytes, used) => file.chunk(bytes, (result) => used(result.ok ? null : result)),
+        use: (pieces, used) => file.chunks(pieces, (result) => used(result.ok ? null : result)),
         abandon: (abandoned) => file.abandon(abandoned),
       };
       this.receive(part, "image", sink, (end, fault) => {
@@ -148,10 +158,11 @@ export class Artifacts {
           world.logger.log("info", "An image for a backup begins anew: too much changed.", {
             partition,
           });
-          return this.askImage(part, overruns + 1, done);
+          return this.askImage(part, overruns + 1, rests, done);
         }
         if (end.status !== "whole") return done(this.lose(part));
         const { highestToken, highestIncarnation } = end.end;
+        rests();
         file.finish((sum) => {
           if (!sum.ok) return done(sum);
           part.before = { index, term, stamp, chain };
@@ -207,8 +218,8 @@ export class Artifacts {
       const file = created.value;
       const tail = new LogTail(part, before.index, before.term);
       const sink: Sink = {
-        use: (bytes, used) => {
-          const entries = readEntries(bytes);
+        use: (pieces, used) => {
+          const entries = readEntries(pieces);
           const fault =
             entries === null ? failure("IoError", "a damaged piece") : tail.take(entries);
           if (fault !== null || entries === null) return file.abandon(() => used(fault));
@@ -279,13 +290,13 @@ export class Artifacts {
       {
         nowMs: () => world.nowMs(),
         tell: (word) => void world.link.tell(shipper, word),
-        use: (bytes, used) => {
+        use: (pieces, used) => {
           if (this.undertaking.isOver()) return used(false);
           isUsing = true;
-          sink.use(bytes, (wrong) => {
+          sink.use(pieces, (wrong) => {
             isUsing = false;
             fault = wrong;
-            this.undertaking.wrote(kind, bytes.length);
+            for (const { length } of pieces) this.undertaking.wrote(kind, length);
             if (ended !== null) return ended();
             used(wrong === null && !this.undertaking.isOver());
           });

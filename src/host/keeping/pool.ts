@@ -8,9 +8,10 @@ import type { Part, PartEnd, Stepped } from "./keeper-world.js";
 
 export interface PoolOptions {
   readonly atOnce: number;
-  /** It may begin now, beside those that run. */
+  /** It may begin now, beside those that run and do not rest. */
   mayBegin(part: Part, running: readonly Part[]): boolean;
-  readonly run: (part: Part, done: (end: PartEnd) => void) => void;
+  /** `rests`: what is left of it keeps no other from beginning. */
+  readonly run: (part: Part, done: (end: PartEnd) => void, rests: () => void) => void;
   /** One has ended well. */
   readonly told: () => void;
   isOver(): boolean;
@@ -22,11 +23,13 @@ export type PoolDone = (failed: Stepped, isAgain: boolean) => void;
 export function runPool(parts: readonly Part[], options: PoolOptions, done: PoolDone): void {
   const waiting = [...parts];
   const running: Part[] = [];
+  const resting = new Set<Part>();
   let failed: Stepped = null;
   let isAgain = false;
   let isFilling = false;
   const ended = (part: Part, end: PartEnd): void => {
     running.splice(running.indexOf(part), 1);
+    resting.delete(part);
     if (end === "again") isAgain = true;
     else if (end === null) options.told();
     else failed ??= end;
@@ -34,14 +37,19 @@ export function runPool(parts: readonly Part[], options: PoolOptions, done: Pool
   };
   const begin = (part: Part): void => {
     running.push(part);
-    options.run(part, (end) => ended(part, end));
+    const rests = (): void => {
+      resting.add(part);
+      fill();
+    };
+    options.run(part, (end) => ended(part, end), rests);
   };
   const fill = (): void => {
     // A task that ends at once comes back here; it is seen by the loop that began it.
     if (isFilling) return;
     isFilling = true;
     while (failed === null && !options.isOver() && running.length < options.atOnce) {
-      const at = waiting.findIndex((part) => options.mayBegin(part, running));
+      const busy = running.filter((part) => !resting.has(part));
+      const at = waiting.findIndex((part) => options.mayBegin(part, busy));
       const [part] = at < 0 ? [] : waiting.splice(at, 1);
       if (part === undefined) break;
       begin(part);

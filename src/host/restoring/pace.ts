@@ -4,12 +4,11 @@
  * Invariants: 1. It is told at most every TELL_MS, and once at the beginning of each phase. 2. What
  * cannot be told yet is null, never a guess out of nothing.
  */
+import { ARTIFACT_SLICE_BYTES } from "../../backup/artifact-files.js";
 import type { ClockPort } from "../../ports.js";
 import type { RestoreProgress } from "./restore-types.js";
 
 const TELL_MS = 250;
-/** What is read at a time; the last slice of a file may be shorter. */
-const SLICE_BYTES = 256 * 1024;
 
 export class Pace {
   private phase: RestoreProgress["phase"] = "verifying";
@@ -36,8 +35,9 @@ export class Pace {
     this.look();
   }
 
+  /** The last slice of a file may be shorter. */
   slice(): void {
-    this.bytesDone = Math.min(this.bytes, this.bytesDone + SLICE_BYTES);
+    this.bytesDone = Math.min(this.bytes, this.bytesDone + ARTIFACT_SLICE_BYTES);
     this.look();
   }
 

@@ -97,6 +97,17 @@ export function encodeKvRow(row: KvRow): Uint8Array {
   return finishRow(writer);
 }
 
+function uint16At(bytes: Uint8Array, at: number): number {
+  return (bytes[at] as number) | ((bytes[at + 1] as number) << 8);
+}
+
+/** Behind the run at `at`; -1 when it is not between `above` and `revision`. */
+function runEnd(bytes: Uint8Array, at: number, above: number, revision: number): number {
+  const first = uint53At(bytes, at);
+  const count = uint32At(bytes, at + 8);
+  return first < above || count === 0 || first + count > revision ? -1 : first + count;
+}
+
 /** The run at `at`; null when it is not between `above` and `revision`. */
 function readRun(
   bytes: Uint8Array,
@@ -104,15 +115,15 @@ function readRun(
   above: number,
   revision: number,
 ): RevisionRun | null {
-  const first = uint53At(bytes, at);
+  const end = runEnd(bytes, at, above, revision);
   const count = uint32At(bytes, at + 8);
-  return first < above || count === 0 || first + count > revision ? null : { first, count };
+  return end < 0 ? null : { first: end - count, count };
 }
 
 /** The runs at `at`, all below `revision`; null when they are damaged. */
 function readRuns(bytes: Uint8Array, at: number, revision: number): RevisionRun[] | null {
   if (bytes.length < at + 2) return null;
-  const size = (bytes[at] as number) | ((bytes[at + 1] as number) << 8);
+  const size = uint16At(bytes, at);
   if (size === 0 || bytes.length < at + 2 + size * RUN_BYTES) return null;
   const oldest = readRun(bytes, at + 2, 0, revision);
   if (oldest === null) return null;
@@ -154,4 +165,28 @@ export function decodeKvRow(bytes: Uint8Array): KvRow | null {
   if (nothing ? bytes.length > at : deleted) return null;
   const passing = (flags & FLAG_PASSING) !== 0;
   return new StoredKvRow(bytes, deleted, passing, revision, endMs, kept, nothing ? -1 : at);
+}
+
+/** True when `decodeKvRow` would read the bytes from `start` to `end`; costs no memory. */
+export function isKvRow(bytes: Uint8Array, start: number, end: number): boolean {
+  if (end - start < FIXED_BYTES || bytes[start] !== VERSION) return false;
+  const flags = bytes[start + 1] as number;
+  const revision = uint53At(bytes, start + 2);
+  if (flags >= 32 || revision < 0 || uint53At(bytes, start + 14) < 0) return false;
+  let at = start + FIXED_BYTES;
+  if ((flags & FLAG_END) !== 0) {
+    if (end < at + 8 || uint53At(bytes, at) < 0) return false;
+    at += 8;
+  }
+  if ((flags & FLAG_KEPT) !== 0) {
+    const size = end < at + 2 ? 0 : uint16At(bytes, at);
+    at += 2;
+    if (size === 0 || end < at + size * RUN_BYTES) return false;
+    let above = 0;
+    for (const stop = at + size * RUN_BYTES; at < stop; at += RUN_BYTES) {
+      above = runEnd(bytes, at, above, revision);
+      if (above < 0) return false;
+    }
+  }
+  return (flags & FLAG_NOTHING) === 0 ? (flags & FLAG_DELETED) === 0 : end <= at;
 }

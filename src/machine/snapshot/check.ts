@@ -6,20 +6,26 @@
  * Rows ascend, are rows of a known kind, and their keys are legal: one that is not is never shown.
  * 3. The end counts only when number of rows and digest agree.
  */
+import { EMPTY_BYTES } from "../../base/bytes.js";
 import { STORE_KEY_MAX_BYTES } from "../../ports.js";
 import type { GroupRecord } from "../commands/group-record.js";
-import { generationPrefix, toByteKey, type ByteKey } from "../store/keys.js";
+import { generationPrefix } from "../store/keys.js";
+import type { ChunkRow } from "./chunk-row.js";
 import { SnapshotDigest, readChunk } from "./format.js";
-import { isWholeRow } from "./row-check.js";
+import { isWholeChunkRow } from "./row-check.js";
 
 /** Sees each row that is whole, in order. */
-export type RowVisitor = (kind: number, nameKey: ByteKey, value: Uint8Array) => void;
+export type RowVisitor = (row: ChunkRow) => void;
 
 export class SnapshotCheck {
   private readonly keyBytesMax: number;
   private readonly digest = new SnapshotDigest();
   private sequence = 0;
-  private lastKey: ByteKey = "";
+  private lastKind = -1;
+  /** Where the name of the last row is. */
+  private lastBytes: Uint8Array = EMPTY_BYTES;
+  private lastAt = 0;
+  private lastEnd = 0;
   private record: GroupRecord | null = null;
   private state: "open" | "done" | "broken" = "open";
 
@@ -53,7 +59,7 @@ export class SnapshotCheck {
         this.record = record;
         this.digest.record(recordBytes);
       },
-      row: (kind, name, value) => this.row(kind, name, value),
+      row: (row) => this.row(row),
       end: (rows, low, high) => {
         const { digest } = this;
         const agrees = rows === digest.rows && low === digest.low && high === digest.high;
@@ -63,6 +69,7 @@ export class SnapshotCheck {
     if (!whole) this.state = "broken";
     if (this.hasBroken()) return "damaged";
     this.sequence++;
+    this.keepLast(bytes);
     return this.finished() === null ? "more" : "done";
   }
 
@@ -70,15 +77,36 @@ export class SnapshotCheck {
     return this.state === "broken";
   }
 
-  private row(kind: number, name: Uint8Array, value: Uint8Array): boolean {
-    if (!isWholeRow(kind, value) || name.length > this.keyBytesMax) return false;
-    const nameKey = toByteKey(name);
-    const key = String.fromCharCode(kind) + nameKey;
-    if (key <= this.lastKey) return false;
-    this.lastKey = key;
-    this.digest.row(kind, nameKey, value);
-    this.visit(kind, nameKey, value);
+  private row(row: ChunkRow): boolean {
+    if (row.nameEnd - row.nameAt > this.keyBytesMax || !isWholeChunkRow(row)) return false;
+    if (!this.isAbove(row)) return false;
+    this.lastKind = row.kind;
+    this.lastBytes = row.bytes;
+    this.lastAt = row.nameAt;
+    this.lastEnd = row.nameEnd;
+    this.digest.chunkRow(row);
+    this.visit(row);
     return true;
+  }
+
+  /** By kind and name. */
+  private isAbove({ kind, bytes, nameAt, nameEnd }: ChunkRow): boolean {
+    if (kind !== this.lastKind) return kind > this.lastKind;
+    const { lastBytes, lastAt, lastEnd } = this;
+    const common = Math.min(nameEnd - nameAt, lastEnd - lastAt);
+    for (let at = 0; at < common; at++) {
+      const above = (bytes[nameAt + at] as number) - (lastBytes[lastAt + at] as number);
+      if (above !== 0) return above > 0;
+    }
+    return nameEnd - nameAt > lastEnd - lastAt;
+  }
+
+  /** The bytes of a chunk are its owner's again when it was taken. */
+  private keepLast(bytes: Uint8Array): void {
+    if (this.lastBytes !== bytes) return;
+    this.lastBytes = bytes.slice(this.lastAt, this.lastEnd);
+    this.lastAt = 0;
+    this.lastEnd = this.lastBytes.length;
   }
 
   /** The snapshot's record once all of it was taken and verified, else null. */

@@ -9,13 +9,15 @@
  * covers the record and all rows and no transport detail: equal states give equal digests.
  */
 import { ByteReader, ByteWriter } from "../../base/codec.js";
-import { StateDigest, xxh32 } from "../store/digest.js";
+import { xxh32Of } from "../../base/xxhash.js";
+import { StateDigest, keyHashOf, xxh32 } from "../store/digest.js";
 import {
   decodeGroupRecord,
   encodeGroupRecord,
   type GroupRecord,
 } from "../commands/group-record.js";
 import type { ByteKey } from "../store/keys.js";
+import { ChunkRow } from "./chunk-row.js";
 
 const VERSION = 1;
 const SEED = 0x53564331;
@@ -52,6 +54,16 @@ export class SnapshotDigest {
     this.digest.row(kind, name, null);
     this.digest.number(value.length);
     this.digest.number(xxh32(value, kind) | 0);
+  }
+
+  /** The same as `row`, of a row in a chunk. */
+  chunkRow(row: ChunkRow): void {
+    const { kind, bytes, view, nameAt, nameEnd, valueAt, valueEnd } = row;
+    this.rows++;
+    this.digest.number(keyHashOf(kind, bytes, nameAt, nameEnd));
+    this.digest.number(-1);
+    this.digest.number(valueEnd - valueAt);
+    this.digest.number(xxh32Of(view, kind, valueAt, valueEnd) | 0);
   }
 
   get low(): number {
@@ -113,7 +125,7 @@ const LAST_AT = 9;
 export interface ChunkVisitor {
   record(record: GroupRecord, bytes: Uint8Array): void;
   /** False refuses the row: the chunk is then damaged. */
-  row(kind: number, name: Uint8Array, value: Uint8Array): boolean;
+  row(row: ChunkRow): boolean;
   end(rows: number, low: number, high: number): void;
 }
 
@@ -141,10 +153,15 @@ export function readChunk(
     if (record === null) return false;
     visitor.record(record, recordBytes);
   }
-  return readBody(reader, last, visitor);
+  return readBody(reader, new ChunkRow(bytes), last, visitor);
 }
 
-function readBody(reader: ByteReader, last: boolean, visitor: ChunkVisitor): boolean {
+function readBody(
+  reader: ByteReader,
+  row: ChunkRow,
+  last: boolean,
+  visitor: ChunkVisitor,
+): boolean {
   while (reader.remainingBytes > 0 && !reader.failed) {
     const mark = reader.uint8();
     if (mark === MARK_END) {
@@ -156,10 +173,16 @@ function readBody(reader: ByteReader, last: boolean, visitor: ChunkVisitor): boo
       return true;
     }
     if (mark !== MARK_ROW) return false;
-    const kind = reader.uint8();
-    const name = reader.bytes();
-    const value = reader.bytes();
-    if (reader.failed || !visitor.row(kind, name, value)) return false;
+    row.kind = reader.uint8();
+    const nameBytes = reader.length();
+    row.nameAt = reader.position;
+    reader.skip(nameBytes);
+    row.nameEnd = reader.position;
+    const valueBytes = reader.length();
+    row.valueAt = reader.position;
+    reader.skip(valueBytes);
+    row.valueEnd = reader.position;
+    if (reader.failed || !visitor.row(row)) return false;
   }
   return !last && reader.isComplete();
 }

@@ -36,13 +36,15 @@ export class RestoreSink {
   constructor(memtable: Memtable, group: number, generation: number) {
     this.generation = generation;
     const prefix = generationPrefix(group, generation);
-    this.check = new SnapshotCheck(group, (kind, nameKey, value) => {
-      if (kind === RowKind.lock) {
+    this.check = new SnapshotCheck(group, (row) => {
+      // The chunk is its owner's again when it was taken.
+      const value = row.value.slice();
+      if (row.kind === RowKind.lock) {
         const token = decodeLockRow(value)?.token ?? -1n;
         if (token > this.highest) this.highest = token;
       }
-      memtable.insert(prefix + String.fromCharCode(kind) + nameKey, value);
-      this.dataBytes += nameKey.length + value.length;
+      memtable.insert(prefix + String.fromCharCode(row.kind) + row.nameKey, value);
+      this.dataBytes += row.sizeBytes;
     });
   }
 

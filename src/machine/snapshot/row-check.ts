@@ -5,7 +5,7 @@
  * Pure. Invariant: a row that passes here is one that no decision and no read will stumble over.
  */
 import { RowKind } from "../store/keys.js";
-import { decodeKvRow } from "../kv/kv-row.js";
+import { decodeKvRow, isKvRow } from "../kv/kv-row.js";
 import { decodeLockRow } from "../locks/lock-row.js";
 import {
   decodeCluster,
@@ -18,6 +18,7 @@ import { decodePlannerHold } from "../meta/planner-holds.js";
 import { decodeLeaving, decodeMove } from "../meta/range-rows.js";
 import { decodeOwnership } from "../ownership/ownership-row.js";
 import { decodeAllocationRow, decodeSequenceRow } from "../sequences/sequence-row.js";
+import type { ChunkRow } from "./chunk-row.js";
 
 const decoders = new Map<number, (bytes: Uint8Array) => unknown>([
   [RowKind.lock, decodeLockRow],
@@ -41,4 +42,11 @@ const decoders = new Map<number, (bytes: Uint8Array) => unknown>([
 export function isWholeRow(kind: number, bytes: Uint8Array): boolean {
   const decode = decoders.get(kind);
   return decode !== undefined && decode(bytes) !== null;
+}
+
+/** The same of a row in a chunk; the rows that there are most of cost no memory. */
+export function isWholeChunkRow(row: ChunkRow): boolean {
+  const { kind, bytes, valueAt, valueEnd } = row;
+  if (kind === RowKind.value || kind === RowKind.history) return isKvRow(bytes, valueAt, valueEnd);
+  return isWholeRow(kind, row.value);
 }

@@ -16,6 +16,26 @@ export { xxh32 };
  */
 const WHOLE_BYTES_MAX = 2048;
 
+/** What goes into a digest of a key whose bytes lie from `at` to `end`. */
+export function keyHashOf(kind: number, bytes: Uint8Array, at: number, end: number): number {
+  let hash = (Math.imul(kind, PRIME_5) + (end - at)) | 0;
+  for (let place = at; place < end; place++) {
+    hash = Math.imul(hash ^ (bytes[place] as number), PRIME_1);
+    hash ^= hash >>> 15;
+  }
+  return hash;
+}
+
+/** The same of a byte key. */
+function keyHash(kind: number, key: ByteKey): number {
+  let hash = (Math.imul(kind, PRIME_5) + key.length) | 0;
+  for (let at = 0; at < key.length; at++) {
+    hash = Math.imul(hash ^ key.charCodeAt(at), PRIME_1);
+    hash ^= hash >>> 15;
+  }
+  return hash;
+}
+
 /** Two 32-bit halves, changed by every effect in order. */
 export class StateDigest {
   low: number;
@@ -44,11 +64,7 @@ export class StateDigest {
 
   /** Takes in one written row, or one deleted row with null. */
   row(kind: number, key: ByteKey, value: Uint8Array | null): void {
-    let hash = (Math.imul(kind, PRIME_5) + key.length) | 0;
-    for (let at = 0; at < key.length; at++) {
-      hash = Math.imul(hash ^ key.charCodeAt(at), PRIME_1);
-      hash ^= hash >>> 15;
-    }
+    const hash = keyHash(kind, key);
     this.number(hash);
     if (value === null) {
       this.number(-1);

@@ -169,7 +169,7 @@ function readChunkOf(bytes: Uint8Array): Chunk | null {
     const rows: { kind: number; name: string; value: string }[] = [];
     const isWhole = readChunk(bytes, GROUP, sequence, {
       record: (found) => (record = found),
-      row: (kind, name, value) => rows.push({ kind, name: text(name), value: text(value) }) > 0,
+      row: ({ kind, name, value }) => rows.push({ kind, name: text(name), value: text(value) }) > 0,
       end: (...found) => (end = found),
     });
     if (isWhole) return { sequence, record, rows, end };

@@ -100,7 +100,7 @@ export class SampleCluster {
       const file = bench.value<ImageFile>((done) =>
         createImage(bench.archive, staged.path(name), head, done),
       );
-      for (const chunk of chunks) bench.value((done) => file.chunk(chunk, done));
+      for (const chunk of chunks) bench.value((done) => file.chunks([chunk], done));
       files.set(
         name,
         bench.value<ArchiveSum>((done) => file.finish(done)),

@@ -110,7 +110,7 @@ export class SampleGroup {
 
   trailer(): Omit<LogTrailer, "count"> {
     let highestIncarnation = 0;
-    const check = new SnapshotCheck(this.partition, (kind, _name, value) => {
+    const check = new SnapshotCheck(this.partition, ({ kind, value }) => {
       if (kind !== RowKind.sequence) return;
       const { incarnation = 0 } = decodeSequenceRow(value) ?? {};
       highestIncarnation = Math.max(highestIncarnation, incarnation);

@@ -28,6 +28,7 @@ import {
 } from "../../../src/base/hlc.js";
 import { INT64_MAX, INT64_MIN, Int64, isInt32, isInt64 } from "../../../src/base/int64.js";
 import { Prng } from "../../../src/base/prng.js";
+import { xxh32, xxh32Of } from "../../../src/base/xxhash.js";
 
 const anyText = fc.string({ unit: "binary", maxLength: 60 });
 const int64 = fc.oneof(
@@ -307,6 +308,24 @@ t.test("P-063 stamps of a group that was idle for days are those of the wall clo
   const ahead = alone.next(wallMs + daysMs, 7, wallMs).l;
   t.equal(ahead, wallMs + STAMP_JUMP_MAX_MS, "the bound is that of the other nodes' clocks");
   t.equal(alone.next(wallMs, 8, start).l, ahead, "and stamps never go back for it");
+  t.end();
+});
+
+t.test("xxh32 of bytes is the same wherever they lie and however they are read", (t) => {
+  const prng = new Prng(9);
+  const bytes = Uint8Array.from({ length: 700 }, () => prng.below(256));
+  const view = new DataView(bytes.buffer);
+  for (let size = 0; size < 600; size++) {
+    const whole = xxh32(bytes, 5, 0, size);
+    const moved = new Uint8Array(size + 8);
+    for (const at of [1, 4, 7]) {
+      moved.set(bytes.subarray(0, size), at);
+      if (xxh32(moved, 5, at, at + size) !== whole) t.fail(`${size} bytes at ${at}`);
+    }
+    if (xxh32Of(view, 5, 0, size) !== whole) t.fail(`${size} bytes by words`);
+  }
+  const text = new TextEncoder().encode("Nobody inspects the spammish repetition");
+  t.equal(xxh32(text, 0), 0xe2293b2f, "as its specification has it");
   t.end();
 });
 

@@ -37,6 +37,7 @@ import type {
   PartitionRecord,
   ReplicaRecord,
 } from "../../../src/machine/commands/command.js";
+import { type KvRow, decodeKvRow, encodeKvRow, isKvRow } from "../../../src/machine/kv/kv-row.js";
 import { UNKNOWN_PROGRAM } from "../../../src/machine/commands/meta-codec.js";
 import {
   EMPTY_GROUP_RECORD,
@@ -349,5 +350,43 @@ t.test("P-131 commands of earlier versions are still read", (t) => {
     old((writer) => writer.uint8(69).uint8(3).int32(7).text("h:7").text("s")),
     undefined,
   );
+  t.end();
+});
+
+t.test("P-131 the row of a key is whole, looked at in place, exactly when it can be read", (t) => {
+  const stamp = { n: 3, l: 1_700_000_000_000, c: 7 };
+  const value = Uint8Array.of(1, 2, 3);
+  const plain = { deleted: false, value, passing: false, revision: 9, stamp, endMs: null };
+  const runs = [
+    { first: 2, count: 3 },
+    { first: 6, count: 1 },
+  ];
+  const rows: KvRow[] = [
+    { ...plain, kept: [] },
+    { ...plain, value: null, passing: true, kept: [] },
+    { ...plain, endMs: 1_700_000_000_500, kept: runs },
+    { ...plain, value: null, deleted: true, endMs: 5, kept: runs.slice(1) },
+  ];
+  let whole = 0;
+  const agrees = (bytes: Uint8Array): boolean => {
+    const is = decodeKvRow(bytes) !== null;
+    if (is) whole++;
+    const inside = new Uint8Array(bytes.length + 9).fill(0xff);
+    inside.set(bytes, 5);
+    return isKvRow(inside, 5, 5 + bytes.length) === is;
+  };
+  for (const row of rows) {
+    const bytes = encodeKvRow(row);
+    t.ok(isKvRow(bytes, 0, bytes.length));
+    for (let end = 0; end < bytes.length; end++) {
+      if (!agrees(bytes.slice(0, end))) t.fail(`${end} bytes of ${bytes.length}`);
+    }
+    for (let bit = 0; bit < 8 * bytes.length; bit++) {
+      const flipped = bytes.slice();
+      flipped[bit >> 3] = (flipped[bit >> 3] as number) ^ (1 << (bit & 7));
+      if (!agrees(flipped)) t.fail(`bit ${bit} of ${bytes.length} bytes`);
+    }
+  }
+  t.ok(whole > 100, "some of them can be read");
   t.end();
 });
