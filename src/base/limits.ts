@@ -230,6 +230,8 @@ export const VALUE_CONFIGURABLE_MAX_BYTES = 3 * MIB;
 export const SEGMENT_BYTES = 64 * MIB;
 /** Largest node debug (contract 5.7). */
 export const NODE_DEBUG_MAX_BYTES = 32 * MIB;
+/** Longest profile of a processor in it (s). */
+export const PROFILE_MAX_SECONDS = 60;
 /** Lines of the log about slow requests; what is more is counted only. */
 export const SLOW_LINES_PER_SECOND = 20;
 /**

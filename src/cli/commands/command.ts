@@ -49,11 +49,13 @@ export const AREAS = [
   "Placement",
   "Key ranges",
   "Backup",
+  "Diagnosis",
 ] as const;
 export type Area = (typeof AREAS)[number];
 
 /** The modules that carry operations out; each is loaded only when one of its operations runs. */
-export type RunModule = "kv" | "locks" | "sequences" | "cluster" | "status" | "ranges" | "backups";
+export type RunModule =
+  "kv" | "locks" | "sequences" | "cluster" | "status" | "ranges" | "backups" | "bundle";
 
 export interface CommandSpec {
   /** The option that selects the operation, "--get". */

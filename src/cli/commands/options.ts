@@ -70,7 +70,7 @@ export const CONNECTION_OPTIONS: readonly OptionSpec[] = [
   option("--token-file", "file", "file", "file that holds the bearer token"),
   option("--timeout", "seconds", "seconds", "longest time of the whole operation", {
     aliases: ["-t"],
-    defaultText: "10; backups, restore and leave: no limit",
+    defaultText: "10; backups, restore, leave and debug bundle: no limit",
   }),
   option("--yes", "none", "", "answer every confirmation with yes", { aliases: ["-y"] }),
 ];
@@ -120,6 +120,12 @@ const VALUE_OPTIONS: readonly OptionSpec[] = [
   option("--count", "int32", "n", "how many values", { defaultText: "1" }),
   option("--idempotency-key", "text", "key", "a repeat with the same key gives the same values"),
   option("--watch", "none", "", "repeat it every 2 seconds until Ctrl+C, on a terminal"),
+  option(
+    "--profile",
+    "int32",
+    "s",
+    "with a profile of each processor over so many seconds, 1 to 60",
+  ),
   option("--partition", "int32", "id", "the partition"),
   option("--member", "int32", "id", "a member whose process or disk is gone"),
   option("--level", "int32", "n", "what to raise to; 0 is one more than the present level", {

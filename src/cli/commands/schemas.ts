@@ -174,6 +174,18 @@ export const STATUS_DOCUMENT = object({
     withoutMajority: list(INTEGER),
   }),
 });
+export const BUNDLE_DOCUMENT = object({
+  file: TEXT,
+  bytes: INTEGER,
+  nodes: list(
+    object({
+      endpoint: TEXT_OR_NULL,
+      nodeId: INTEGER_OR_NULL,
+      ok: BOOLEAN,
+      reason: TEXT_OR_NULL,
+    }),
+  ),
+});
 const ERROR = { code: TEXT, message: TEXT, endpoint: TEXT_OR_NULL };
 
 /** What goes to stderr with exit codes 2, 3 and 4. */

@@ -89,6 +89,14 @@ const ADMINISTRATION: readonly ShellCommand[] = [
     area: "Backup",
     meaning: "list the catalog",
   }),
+  shell({
+    words: "debug bundle",
+    positionals: [at("file", "--debug-bundle", "file")],
+    operation: "--debug-bundle",
+    area: "Diagnosis",
+    meaning: "write into one file what there is to find out what is wrong",
+    examples: ["debug bundle svc-debug.tar.gz", "debug bundle svc-debug.tar.gz --profile 10"],
+  }),
 ];
 
 const BUILTINS: readonly ShellCommand[] = [

@@ -7,6 +7,7 @@ import { CLUSTER_COMMANDS } from "./cluster.js";
 import type { CommandSpec } from "./command.js";
 import { BACKUP_COMMANDS } from "./backups.js";
 import { DATA_COMMANDS } from "./data.js";
+import { DIAGNOSIS_COMMANDS } from "./diagnosis.js";
 import { SEQUENCE_COMMANDS } from "./sequences.js";
 
 export const COMMANDS: readonly CommandSpec[] = [
@@ -14,6 +15,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   ...SEQUENCE_COMMANDS,
   ...CLUSTER_COMMANDS,
   ...BACKUP_COMMANDS,
+  ...DIAGNOSIS_COMMANDS,
 ];
 
 const BY_NAME = new Map<string, CommandSpec>();

@@ -5,21 +5,10 @@
  * 1 when something is wrong, or a voter was not seen, so that a script can ask.
  */
 import { outcome, type Outcome, type RunContext, type RunTable } from "../invocation/context.js";
-import { EXIT_UNREACHABLE } from "../invocation/exit-codes.js";
-import { CliError } from "../invocation/failures.js";
 import { clusterFacts, isHealthy } from "../status/status-facts.js";
-import { gather, type NodeReport } from "../status/status-gather.js";
+import { gather, noAnswer } from "../status/status-gather.js";
 import { paintStatus, statusDocument, statusLines } from "../status/status-view.js";
 import type { OptionValues } from "../commands/values.js";
-
-/** Why there is no view: what a node refused, before that none could be reached. */
-function noAnswer(reports: readonly NodeReport[], context: RunContext): unknown {
-  const refused = reports.find((report) => !report.isUnreachable);
-  if (refused !== undefined) return refused.error;
-  if (context.signal.aborted) return reports[0]?.error;
-  const reasons = reports.map(({ url, problem }) => `${url}: ${problem}`).join("; ");
-  return new CliError(EXIT_UNREACHABLE, "unreachable", `no node can be reached: ${reasons}`);
-}
 
 async function status(_values: OptionValues, context: RunContext): Promise<Outcome> {
   const reports = await gather(context);

@@ -16,7 +16,8 @@ import type {
   SvcClient,
 } from "../../client/mod.js";
 import type { RunContext } from "../invocation/context.js";
-import { describeFailure } from "../invocation/failures.js";
+import { EXIT_UNREACHABLE } from "../invocation/exit-codes.js";
+import { CliError, describeFailure } from "../invocation/failures.js";
 import { probe } from "../invocation/probe.js";
 import { isLoopback, type Settings } from "../invocation/settings.js";
 import { readEndpoint } from "../commands/values.js";
@@ -36,16 +37,19 @@ export interface NodeAnswers {
   readonly overview: Overview | null;
 }
 
-export interface NodeReport {
+/** What came of asking one node. */
+export interface Asked<Answers> {
   /** Where it was asked. */
   readonly url: string;
-  readonly answers: NodeAnswers | null;
+  readonly answers: Answers | null;
   /** Why there is no answer, for people. */
   readonly problem: string;
   /** True when it could not be reached, false when it answered with a failure. */
   readonly isUnreachable: boolean;
   readonly error: unknown;
 }
+
+export type NodeReport = Asked<NodeAnswers>;
 
 /** True when a node may be asked at `url` although the person did not name it. */
 function isAsSafe(url: string, from: string, settings: Settings): boolean {
@@ -72,35 +76,45 @@ async function healthOf(
   return full ?? short;
 }
 
-function answersOf(url: string, context: RunContext, signal: AbortSignal): Promise<NodeAnswers> {
-  const calling = { signal, deadlineMs: Math.min(context.leftMs(), NODE_MS) };
-  const asked = async (): Promise<NodeAnswers> => {
-    const client = await context.clientOf(url);
-    const [health, membership, placement, routing, overview] = await Promise.all([
-      healthOf(url, client, context, calling),
-      client.cluster.membership(calling),
-      client.cluster.placement(calling),
-      client.cluster.routing("", calling),
-      client.cluster.overview(calling).catch(() => null),
-    ]);
-    return { health, membership, placement, routing, overview };
-  };
-  return asked();
+async function answersOf(
+  url: string,
+  context: RunContext,
+  calling: CallOptions,
+): Promise<NodeAnswers> {
+  const client = await context.clientOf(url);
+  const [health, membership, placement, routing, overview] = await Promise.all([
+    healthOf(url, client, context, calling),
+    client.cluster.membership(calling),
+    client.cluster.placement(calling),
+    client.cluster.routing("", calling),
+    client.cluster.overview(calling).catch(() => null),
+  ]);
+  return { health, membership, placement, routing, overview };
 }
 
-async function ask(url: string, context: RunContext): Promise<NodeReport> {
+/**
+ * Asks the node at `url` for what `work` calls, for `longestMs` at most; a node that cannot be
+ * reached is given up as soon as that is known. Never rejects.
+ */
+export async function askNode<Answers>(
+  url: string,
+  context: RunContext,
+  longestMs: number,
+  work: (calling: CallOptions) => Promise<Answers>,
+): Promise<Asked<Answers>> {
   const stop = new AbortController();
   const onAbort = (): void => stop.abort();
   if (context.signal.aborted) onAbort();
   context.signal.addEventListener("abort", onAbort, { once: true });
   let reason: string | null = null;
-  const limitMs = Math.min(context.leftMs(), NODE_MS);
-  const looked = probe(url, context.clients.tls(), limitMs).then((found) => {
+  const limitMs = Math.min(context.leftMs(), longestMs);
+  const probeMs = Math.min(limitMs, NODE_MS);
+  const looked = probe(url, context.clients.tls(), probeMs).then((found) => {
     reason = found;
     if (found !== null) setTimeout(onAbort, GRACE_MS).unref();
   });
   try {
-    const answers = await answersOf(url, context, stop.signal);
+    const answers = await work({ signal: stop.signal, deadlineMs: limitMs });
     return { url, answers, problem: "", isUnreachable: false, error: null };
   } catch (error) {
     await looked;
@@ -120,7 +134,8 @@ export async function gather(context: RunContext): Promise<readonly NodeReport[]
   const known = new Set<string>();
   const begin = (url: string): void => {
     if (asked.has(url) || known.has(url) || asked.size >= NODES_MAX) return;
-    asked.set(url, ask(url, context).then(follow));
+    const asking = askNode(url, context, NODE_MS, (calling) => answersOf(url, context, calling));
+    asked.set(url, asking.then(follow));
   };
   const follow = (report: NodeReport): NodeReport => {
     const { answers, url } = report;
@@ -142,6 +157,15 @@ export async function gather(context: RunContext): Promise<readonly NodeReport[]
     await Promise.all(asked.values());
   }
   return withoutDoubles(await Promise.all(asked.values()));
+}
+
+/** Why nobody answered: what a node refused, before that none could be reached. */
+export function noAnswer(reports: readonly Asked<unknown>[], context: RunContext): unknown {
+  const refused = reports.find((report) => !report.isUnreachable);
+  if (refused !== undefined) return refused.error;
+  if (context.signal.aborted) return reports[0]?.error;
+  const reasons = reports.map(({ url, problem }) => `${url}: ${problem}`).join("; ");
+  return new CliError(EXIT_UNREACHABLE, "unreachable", `no node can be reached: ${reasons}`);
 }
 
 function withoutDoubles(reports: readonly NodeReport[]): NodeReport[] {

@@ -15,8 +15,8 @@ import type {
   REPLICATION_FACTOR,
 } from "../../api/cluster.js";
 import type { ReadOf } from "../../api/members.js";
-import { CALL_OPERATIONS } from "../metadata/calls.js";
-import type { RoutingMetadata } from "../metadata/results.js";
+import { CALL_OPERATIONS, readNodeDebug } from "../metadata/calls.js";
+import type { NodeDebug, RoutingMetadata } from "../metadata/results.js";
 import { optionsOf, textOf } from "../values/arguments.js";
 import { int32Of } from "../values/numbers.js";
 import type { Caller } from "../call/operation.js";
@@ -31,6 +31,15 @@ export type Placement = ReadOf<typeof PLACEMENT>;
 export type Overview = ReadOf<typeof OVERVIEW>;
 export type FinalizeResult = ReadOf<typeof FINALIZE>;
 export type ReplicationFactorResult = ReadOf<typeof REPLICATION_FACTOR>;
+
+/** Options of `nodeDebug`. */
+export interface NodeDebugOptions extends CallOptions {
+  /** With a profile of the processor over so many seconds, 1 to 60; 0 or omitted = without. */
+  readonly profileSeconds?: number | undefined;
+}
+
+/** A node makes it in ten seconds, or as long as the profile takes, and one at a time. */
+const NODE_DEBUG_DEADLINE_MS = 120_000;
 
 /** Leaving may drain for minutes. */
 const LEAVE_DEADLINE_MS = Number.POSITIVE_INFINITY;
@@ -146,6 +155,20 @@ export class ClusterAdmin {
    */
   overview(options?: CallOptions): Promise<Overview> {
     return this.caller.call(CALL_OPERATIONS["cluster.overview"], {}, options);
+  }
+
+  /**
+   * What there is to find out what is wrong with the answering node (role admin): configuration,
+   * state, metrics, the last lines of its log. It has no secret, no stored data and none of its
+   * names, and takes ten seconds and more (default deadline 120 s).
+   *
+   * @example
+   * const { version, missing } = await node.cluster.nodeDebug();
+   */
+  async nodeDebug(options: NodeDebugOptions = {}): Promise<NodeDebug> {
+    const { deadlineMs = NODE_DEBUG_DEADLINE_MS, profileSeconds = 0 } = optionsOf(options);
+    const request = { profileSeconds: int32Of("profileSeconds", profileSeconds, 0) };
+    return this.caller.call(readNodeDebug, request, { ...options, deadlineMs });
   }
 
   /**

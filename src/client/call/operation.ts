@@ -51,6 +51,11 @@ export interface Operation<Request, Answer, Result> {
   readonly rest: RestPlace<Request>;
   /** Only operations on one object have it. */
   readonly route?: RoutePlace<Request>;
+  /**
+   * Over gRPC its answer comes in several messages, so many bytes in all at most; `fromGrpc` gets
+   * them one behind the other.
+   */
+  readonly piecesMaxBytes?: number;
   write(request: Request, writer: ProtoWriter): void;
   fromGrpc(reader: ProtoReader, lengthBytes: number): Answer;
   fromRest(body: JsonObject): Answer;

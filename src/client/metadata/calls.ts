@@ -8,12 +8,15 @@
 import type { Call } from "../../api/call.js";
 import { CALL_LIST, type CallName, type RequestNamed, type ResultNamed } from "../../api/calls.js";
 import { HEALTH } from "../../api/cluster.js";
+import { NODE_DEBUG_MAX_BYTES } from "../../base/limits.js";
+import type { ProtoReader } from "../../proto/codec.js";
 import { readAnswer, writeRequest } from "../../proto/described.js";
+import { GrpcGetNodeDebugRequest } from "../../proto/generated/cluster.js";
 import * as health from "../../proto/generated/health.js";
 import type { Operation } from "../call/operation.js";
 import { answerFromJson, bodyText, pathText } from "../values/described.js";
-import { boolOf } from "../values/json.js";
-import type { Health } from "./results.js";
+import { asObject, boolOf, parseJson } from "../values/json.js";
+import type { Health, NodeDebug } from "./results.js";
 
 /** An operation whose answer is its result. */
 type Plain<Request, Result> = Operation<Request, Result, Result>;
@@ -76,4 +79,44 @@ export const readHealth: Plain<Readonly<Record<string, never>>, Health> = {
     const ready = boolOf(body, "ready");
     return { ready, details: answerFromJson(HEALTH, body) };
   },
+};
+
+interface DebugRequest {
+  /** 0 = without a profile. */
+  readonly profileSeconds: number;
+}
+
+/** The texts of messages that lie one behind the other. */
+function piecesText(reader: ProtoReader, lengthBytes: number): string {
+  const pieces: Uint8Array[] = [];
+  while (reader.pos < lengthBytes) {
+    const tag = reader.uint32();
+    if (tag === DATA_TAG) pieces.push(reader.bytes());
+    else reader.skipType(tag & 7);
+  }
+  return Buffer.concat(pieces).toString("utf8");
+}
+
+const DATA_TAG = (1 << 3) | 2;
+
+/** What there is to find out what is wrong with a node: it takes the node ten seconds and more. */
+export const readNodeDebug: Plain<DebugRequest, NodeDebug> = {
+  ...PLAIN,
+  name: "cluster.nodeDebug",
+  reads: true,
+  waits: () => true,
+  repeat: () => true,
+  path: "/Cluster/GetNodeDebug",
+  piecesMaxBytes: 2 * NODE_DEBUG_MAX_BYTES,
+  rest: {
+    method: "GET",
+    path: ({ profileSeconds: seconds }) =>
+      seconds === 0 ? "/v1/node/debug" : `/v1/node/debug?profileSeconds=${seconds}`,
+    body: () => null,
+  },
+  write: ({ profileSeconds }, writer) =>
+    void GrpcGetNodeDebugRequest.encode({ ProfileSeconds: profileSeconds }, writer),
+  fromGrpc: (reader, lengthBytes) =>
+    asObject(parseJson(piecesText(reader, lengthBytes)), "node debug"),
+  fromRest: (body) => body,
 };

@@ -18,3 +18,10 @@ export type HealthDetails = ReadOf<typeof HEALTH>;
 export type RoutingRange = ReadOf<typeof ROUTING_RANGE>;
 export type RoutingKeySpace = ReadOf<typeof ROUTING_KEY_SPACE>;
 export type RoutingMetadata = ReadOf<typeof ROUTING>;
+
+/**
+ * What there is to find out what is wrong with the answering node: data that a program keeps or
+ * shows, member by member; null is what could not be had, with its reason in `missing`. Numbers
+ * beyond 15 digits are bigint.
+ */
+export type NodeDebug = Readonly<Record<string, unknown>>;

@@ -3,9 +3,10 @@
  *
  * Owns its channels. Invariants: 1. What has a place on a batch stream travels there, unless the
  * server has no such stream or the item is too large for one. 2. A unary call leaves only on a
- * standing connection.
+ * standing connection. 3. An answer in pieces is given up when it has more bytes than its operation
+ * says.
  */
-import type { ClientUnaryCall, Metadata, ServiceError } from "@grpc/grpc-js";
+import type { Client, Metadata, ServiceError } from "@grpc/grpc-js";
 import { ProtoWriter, protoReader } from "../../proto/codec.js";
 import { Batcher } from "./batcher.js";
 import type { Try } from "../call/try.js";
@@ -19,6 +20,14 @@ import type { ClientPlatform } from "../time/platform.js";
 import type { ClientSettings, Endpoint } from "../values/options.js";
 
 const identity = (bytes: Buffer): Buffer => bytes;
+/** The status of gRPC. */
+const INTERNAL = 13;
+
+/** A call of the package. */
+interface Cancellable {
+  cancel(): void;
+}
+type Done = (error: Partial<ServiceError> | null, answer: Buffer | undefined) => void;
 
 /** A single call under way. */
 interface UnaryCall {
@@ -30,7 +39,7 @@ export class GrpcNode implements TransportNode {
   private readonly platform: ClientPlatform;
   private readonly channels: GrpcChannel[];
   private readonly batchers = new Map<StreamKind, Batcher>();
-  private readonly calls = new Map<ClientUnaryCall, UnaryCall>();
+  private readonly calls = new Map<Cancellable, UnaryCall>();
   private readonly hints: HintReader | null;
   /** Connections that are being made although nothing waits for them. */
   private warming = 0;
@@ -103,7 +112,7 @@ export class GrpcNode implements TransportNode {
     attempt.left = true;
     const client = channel.open();
     const { connection } = channel;
-    const done = (error: ServiceError | null, answer: Buffer | undefined): void => {
+    const done: Done = (error, answer) => {
       if (this.calls.delete(call)) channel.watch.ended();
       if (error === null) channel.alive(connection);
       if (error !== null || answer === undefined) {
@@ -113,8 +122,11 @@ export class GrpcNode implements TransportNode {
         take(attempt, answer, this.hints);
       }
     };
-    const path = attempt.operation.path;
-    const call = client.makeUnaryRequest(path, identity, identity, bytes, metadata, {}, done);
+    const { path, piecesMaxBytes } = attempt.operation;
+    const call: Cancellable =
+      piecesMaxBytes === undefined
+        ? client.makeUnaryRequest(path, identity, identity, bytes, metadata, {}, done)
+        : inPieces(client, path, bytes, metadata, piecesMaxBytes, done);
     this.calls.set(call, { attempt, channel });
     channel.watch.began();
     attempt.abandon = (): void => call.cancel();
@@ -144,6 +156,30 @@ export class GrpcNode implements TransportNode {
     for (const channel of this.channels) channel.close();
     return Promise.resolve();
   }
+}
+
+/** A call whose answer comes in several messages: `done` gets them one behind the other. */
+function inPieces(
+  client: Client,
+  path: string,
+  bytes: Buffer,
+  metadata: Metadata,
+  maxBytes: number,
+  done: Done,
+): Cancellable {
+  const call = client.makeServerStreamRequest(path, identity, identity, bytes, metadata, {});
+  const pieces: Buffer[] = [];
+  let leftBytes = maxBytes;
+  call.on("data", (piece: Buffer) => {
+    leftBytes -= piece.length;
+    if (leftBytes >= 0) return void pieces.push(piece);
+    done({ code: INTERNAL, details: "the answer is too large" }, undefined);
+    call.cancel();
+  });
+  call.on("error", (error) => done(error as ServiceError, undefined));
+  // What went wrong is told before.
+  call.on("end", () => done(null, Buffer.concat(pieces)));
+  return call;
 }
 
 /** Reads a whole message as the answer of a try. */

@@ -4,7 +4,8 @@
  * Owns the rest of the text of its one call. Invariants: 1. The next piece is sent when the
  * transport has taken the last one. 2. A client that goes away ends it.
  */
-import { type NodeDebugPort, PROFILE_MAX_SECONDS } from "../../operations/api/node-debug.js";
+import { PROFILE_MAX_SECONDS } from "../../base/limits.js";
+import type { NodeDebugPort } from "../../operations/api/node-debug.js";
 import { decodeMessage, encodeMessage } from "../../proto/codec.js";
 import { GrpcGetNodeDebugRequest, GrpcNodeDebugChunk } from "../../proto/generated/cluster.js";
 import { type GrpcRuntime, malformedRequest } from "../calls/runtime.js";

@@ -11,6 +11,3 @@ export interface NodeDebugPort {
    */
   make(profileSeconds: number, done: (text: string | null) => void): void;
 }
-
-/** Longest profile (s). */
-export const PROFILE_MAX_SECONDS = 60;

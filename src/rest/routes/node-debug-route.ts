@@ -3,7 +3,8 @@
  *
  * Invariants: 1. One is made at a time: who asks meanwhile is refused as overload.
  */
-import { type NodeDebugPort, PROFILE_MAX_SECONDS } from "../../operations/api/node-debug.js";
+import { PROFILE_MAX_SECONDS } from "../../base/limits.js";
+import type { NodeDebugPort } from "../../operations/api/node-debug.js";
 import { parseQuery } from "../http/query.js";
 import type { QueryParameter, Route } from "../http/route.js";
 

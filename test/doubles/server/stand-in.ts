@@ -38,12 +38,20 @@ export interface Asked extends Told {
   readonly alone: boolean;
 }
 
+interface Ended {
+  readonly status: grpc.status;
+  readonly details?: string;
+  readonly outcome?: string;
+}
+
 export type Reply =
   | Answer
   /** The message itself. */
   | { readonly message: Buffer }
+  /** Of a call that is answered in several messages. */
+  | { readonly messages: readonly Buffer[] }
   /** Ends the call, or the stream that the item came on. `outcome`: of a backup. */
-  | { readonly status: grpc.status; readonly details?: string; readonly outcome?: string }
+  | Ended
   /** Never answered. */
   | "silence";
 export type Behaviour = (asked: Asked, node: StandIn) => Reply | Promise<Reply>;
@@ -105,11 +113,18 @@ const SERVED: ReadonlyMap<string, Served> = new Map<string, Served>([
   }),
 ]);
 
-function definition(path: string, streaming: boolean) {
+const NODE_DEBUG: Served = {
+  path: "/Cluster/GetNodeDebug",
+  rpc: "GetNodeDebug",
+  method: "other",
+  shape: null,
+};
+
+function definition(path: string, asking: boolean, answering: boolean) {
   return {
     path,
-    requestStream: streaming,
-    responseStream: streaming,
+    requestStream: asking,
+    responseStream: answering,
     requestDeserialize: identity,
     requestSerialize: identity,
     responseDeserialize: identity,
@@ -158,10 +173,11 @@ export class StandIn {
   async start(): Promise<void> {
     const server = new grpc.Server();
     for (const served of SERVED.values()) this.addUnary(server, served);
+    this.addPieces(server);
     if (this.options.streams !== false) {
       for (const [kind, path] of Object.entries(STREAMS)) {
         server.addService(
-          { batch: definition(path, true) },
+          { batch: definition(path, true, true) },
           { batch: (call: Duplex) => this.serveStream(call, kind as Kind) },
         );
       }
@@ -210,7 +226,25 @@ export class StandIn {
         callback({ code: reply.status, details, metadata });
       });
     };
-    server.addService({ [served.rpc]: definition(served.path, false) }, { [served.rpc]: serve });
+    const described = definition(served.path, false, false);
+    server.addService({ [served.rpc]: described }, { [served.rpc]: serve });
+  }
+
+  /** The node debug is answered in several messages. */
+  private addPieces(server: grpc.Server): void {
+    const serve = (call: grpc.ServerWritableStream<Buffer, Buffer>): void => {
+      void this.decide(NODE_DEBUG, call.request, true).then((reply) => {
+        if (reply === "silence") return;
+        if ("status" in reply) {
+          call.emit("error", { code: reply.status, details: reply.details ?? "as the test wants" });
+          return;
+        }
+        for (const message of "messages" in reply ? reply.messages : []) call.write(message);
+        call.end();
+      });
+    };
+    const described = definition(NODE_DEBUG.path, false, true);
+    server.addService({ [NODE_DEBUG.rpc]: described }, { [NODE_DEBUG.rpc]: serve });
   }
 
   private serveStream(call: Duplex, kind: Kind): void {
@@ -246,8 +280,9 @@ export class StandIn {
   }
 }
 
-function messageOf({ rpc, shape }: Served, reply: Answer | { readonly message: Buffer }): Buffer {
+function messageOf({ rpc, shape }: Served, reply: Exclude<Reply, "silence" | Ended>): Buffer {
   if ("message" in reply) return reply.message;
+  if ("messages" in reply) throw new Error(`${rpc} is answered with one message`);
   if (shape === null) throw new Error(`${rpc} is answered with a message`);
   return shape.write(reply);
 }

@@ -9,17 +9,17 @@ import { clusterFacts } from "../../../src/cli/status/status-facts.js";
 import { paintStatus, statusLines, uptimeText } from "../../../src/cli/status/status-view.js";
 import type { NodeReport } from "../../../src/cli/status/status-gather.js";
 import type { Overview } from "../../../src/client/mod.js";
-import { ServingStatus, HealthCheckResponse } from "../../../src/proto/generated/health.js";
-import * as cluster from "../../../src/proto/generated/cluster.js";
 import { ServerProcess, endAll, nodeFlags, temporaryDirectory } from "../cluster/server-process.js";
 import { Batch, cliMain, misfits, runCli } from "./programs.js";
-import { StandIn, reply } from "../../doubles/server/stand-in.js";
+import { StandIn } from "../../doubles/server/stand-in.js";
+import { LEADERS, LEARNER, tellNode, VOTER, type Day } from "./standing-nodes.js";
 import { Terminal } from "./terminal.js";
 
 t.setTimeout(120_000);
 const batch = new Batch();
 const nodes = [await StandIn.bare(), await StandIn.bare(), await StandIn.bare()];
 const [first, second, third] = nodes as [StandIn, StandIn, StandIn];
+const tell = (index: number, day?: Day): void => tellNode(nodes, index, day);
 const directory = temporaryDirectory();
 const open = new Set<Terminal>();
 t.teardown(async () => {
@@ -29,102 +29,6 @@ t.teardown(async () => {
   await endAll();
   directory.remove();
 });
-
-const PARTITIONS = [1, 2, 3, 4, 5, 6];
-/** Who leads partitions 0 to 6 on a good day. */
-const LEADERS = [0, 0, 1, 2, 0, 1, 2];
-const VOTER = 1;
-const LEARNER = 0;
-
-interface Day {
-  /** Index of the leader of each partition, as this node says; null = not known. */
-  readonly leaders?: readonly (number | null)[];
-  readonly ready?: boolean;
-  readonly version?: number;
-  readonly roles?: readonly number[];
-  /** Indexes of the nodes with a replica of each partition 1 to 6; none = full replication. */
-  readonly replicas?: readonly (readonly number[])[];
-  /** Indexes of nodes that get a replica, by partition. */
-  readonly arriving?: Readonly<Record<number, number>>;
-  /** Indexes of nodes of which it tells where their clients go. */
-  readonly listed?: readonly number[];
-  /** What the node tells of all others. */
-  readonly alarms?: readonly string[];
-}
-
-const peer = (index: number): string => `127.0.0.1:${9001 + index}`;
-
-function tell(index: number, day: Day = {}): void {
-  const { leaders = LEADERS, ready = true, version = 7, roles = [VOTER, VOTER, VOTER] } = day;
-  const node = nodes[index] as StandIn;
-  node.answers.set(
-    "Check",
-    reply(HealthCheckResponse, {
-      status: ready ? ServingStatus.SERVING : ServingStatus.NOT_SERVING,
-    }),
-  );
-  node.answers.set(
-    "GetMembership",
-    reply(cluster.GrpcGetMembershipResponse, {
-      MembershipVersion: version,
-      LocalRole: roles[index] ?? VOTER,
-      Initialized: true,
-      Members: roles.map((Role, at) => ({ Endpoint: peer(at), NodeId: at + 1, Role })),
-    }),
-  );
-  node.answers.set(
-    "GetPlacement",
-    reply(cluster.GrpcGetPlacementResponse, {
-      ReplicationFactor: day.replicas === undefined ? 0 : 3,
-      RebalancerEnabled: day.replicas !== undefined,
-      Initialized: true,
-      LocalEndpoint: peer(index),
-      HostedPartitionCount: 6,
-      Partitions: PARTITIONS.map((id, at) => ({
-        PartitionId: id,
-        State: "Active",
-        Generation: 1,
-        EffectiveReplicationFactor: day.replicas === undefined ? 0 : 3,
-        HostedLocally: true,
-        Replicas: [
-          ...(day.replicas?.[at] ?? []).map((who) => ({ Endpoint: peer(who), Role: 0 })),
-          ...[day.arriving?.[id]].flatMap((who) => {
-            return who === undefined ? [] : [{ Endpoint: peer(who), Role: 1 }];
-          }),
-        ],
-      })),
-    }),
-  );
-  const listed = day.listed?.map((at) => {
-    return { NodeId: at + 1, Endpoint: peer(at), ClientEndpoint: nodes[at]?.endpoint ?? "" };
-  });
-  if (day.alarms === undefined && listed === undefined) node.answers.delete("GetOverview");
-  else {
-    const own = { NodeId: index + 1, Version: "0.7", UptimeMs: 61_000, Reason: "catching-up" };
-    node.answers.set(
-      "GetOverview",
-      reply(cluster.GrpcGetOverviewResponse, {
-        LocalNodeId: index + 1,
-        Nodes: listed ?? [{ NodeId: 77 }, own],
-        Alarms: day.alarms ?? [],
-      }),
-    );
-  }
-  node.answers.set(
-    "GetRoutingMetadata",
-    reply(cluster.GrpcGetRoutingMetadataResponse, {
-      Initialized: true,
-      SchemaVersion: 1,
-      LocalEndpoint: node.endpoint,
-      SnapshotVersion: 4,
-      Coherent: true,
-      Leaders: leaders.map((who, id) => ({
-        PartitionId: id,
-        Endpoint: who === null ? "" : (nodes[who]?.endpoint ?? ""),
-      })),
-    }),
-  );
-}
 
 /** Text in which the ports of this run have names. */
 function named(text: string): string {

@@ -208,6 +208,7 @@ const METHODS: Readonly<Record<string, Readonly<Record<string, readonly Argument
     placement: [options()],
     leave: [options()],
     overview: [options()],
+    nodeDebug: [options({ ...CALL, profileSeconds: "optionalInt32" })],
     finalize: [["level", "optionalInt32", 0], options()],
     removeMember: [["nodeId", "int32", 1], options()],
     setReplicationFactor: [

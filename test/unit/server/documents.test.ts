@@ -1,7 +1,6 @@
 /** Holds the tables of flags, limits and codes in docs/ against the code. */
 import t from "tap";
 import { MERGED, REGISTERED, SPLIT, UNREGISTERED } from "../../../src/api/ranges.js";
-import { PROFILE_MAX_SECONDS } from "../../../src/operations/api/node-debug.js";
 import * as limits from "../../../src/base/limits.js";
 import { DEFAULT_SNAPSHOT_SETTINGS as snapshots } from "../../../src/host/snapshots/snapshot-limits.js";
 import { KvType, LockType, SequenceType } from "../../../src/machine/commands/command.js";
@@ -76,7 +75,7 @@ t.test("the limits are the program's", (t) => {
     "unsent bytes of answers": `${mib(limits.UNSENT_ANSWERS_MAX_BYTES)} per node`,
     "requests in progress": `${config.maxInflightRequests}`,
     "data requests per second and caller": config.callerRateLimit === 0 ? "none" : "",
-    "node debug": `${mib(limits.NODE_DEBUG_MAX_BYTES)}, one at a time, a profile of ${PROFILE_MAX_SECONDS} s`,
+    "node debug": `${mib(limits.NODE_DEBUG_MAX_BYTES)}, one at a time, a profile of ${limits.PROFILE_MAX_SECONDS} s`,
     "lines about slow requests": `${limits.SLOW_LINES_PER_SECOND} per second`,
     "free space of a volume of log or state": `${mib(limits.VOLUME_RESERVE_MIN_BYTES)}, or ${limits.VOLUME_RESERVE_PART * 100} % of it up to ${mib(limits.VOLUME_RESERVE_PART_MAX_BYTES)}; below, writes are refused until twice that is free`,
     "queued proposals per partition": `${config.maxQueuedProposals}, ${mib(config.maxQueuedBytes)}`,
