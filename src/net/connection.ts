@@ -59,13 +59,13 @@ export class LaneConnection {
     private readonly settings: LinkSettings,
     private readonly ports: PeerNetworkPorts,
     private readonly owner: ConnectionOwner,
-    way: Omit<DialTarget, "endpoint">,
+    way: DialTarget,
   ) {
     this.timer = ports.timer.after(settings.handshakeWithinMs, () =>
       this.end("no handshake in time"),
     );
     try {
-      this.begin({ ...way, endpoint: peer.endpoint });
+      this.begin(way);
     } catch (error) {
       this.end((error as Error).message);
     }

@@ -101,6 +101,11 @@ export class InboundLane {
     return address === undefined ? null : plainAddress(address);
   }
 
+  /** Where the node on the other side says that it is reached. */
+  get endpoint(): string {
+    return this.greeting?.hello.endpoint ?? "";
+  }
+
   get lane(): PeerLane {
     return this.greeting?.lane ?? "control";
   }

@@ -17,6 +17,8 @@ export interface LaneOwner extends Pick<ConnectionOwner, "admit" | "refused"> {
   laneClosed(lane: PeerLane): void;
   /** Address that the peer itself comes from, if it is there. */
   readonly source: string | null;
+  /** Where the peer is looked for, after so many tries without success. */
+  endpointOf(attempt: number): string;
 }
 
 /** A peer that refused is asked again, but not at the pace of one that is starting (ms). */
@@ -116,7 +118,8 @@ export class Lane {
     this.state = "connecting";
     this.beganMs = this.ports.clock.monotonicMs();
     const { peer, name, settings, ports } = this;
-    const way = { attempt: this.attempt, source: this.owner.source };
+    const { attempt, owner } = this;
+    const way = { attempt, source: owner.source, endpoint: owner.endpointOf(attempt) };
     this.attempt += 1;
     this.connection = new LaneConnection(peer, name, settings, ports, this.connectionOwner, way);
   }

@@ -3,7 +3,9 @@
  *
  * Invariants: 1. The link is up once "control" and "log" are admitted. 2. When any lane is lost all
  * begin anew: nothing of an old connection arrives behind something of a new one, and whoever waits
- * for what was sent on the lost one is told by the end of the link. 3. Ups and downs alternate.
+ * for what was sent on the lost one is told by the end of the link. 3. Ups and downs alternate. 4.
+ * It is tried where it is listed and, in turn, where the peer itself said it is; who is there, the
+ * handshake proves.
  */
 import type { PeerAddress, PeerEvents, PeerHello, PeerLane } from "../ports.js";
 import { Lane, type LaneOwner } from "./lane.js";
@@ -25,6 +27,8 @@ export class PeerLink implements LaneOwner {
   private isTold = false;
   /** Address from which the peer was last heard. */
   source: string | null = null;
+  /** Where the peer itself said last that it is reached. */
+  private told: string;
 
   constructor(
     readonly peer: PeerAddress,
@@ -32,6 +36,7 @@ export class PeerLink implements LaneOwner {
     private readonly ports: PeerNetworkPorts,
     private readonly owner: LinkOwner,
   ) {
+    this.told = peer.endpoint;
     const make = (name: PeerLane): Lane => new Lane(peer, name, settings, ports, this);
     this.lanes = {
       control: make("control"),
@@ -68,9 +73,15 @@ export class PeerLink implements LaneOwner {
     return this.lanes[lane].queuedBytes;
   }
 
-  /** The peer shows life on a way of its own, from the address `source`. */
-  wake(source: string | null): void {
+  /** Where to try next: a peer that moved is listed at its old place until somebody reaches it. */
+  endpointOf(attempt: number): string {
+    return attempt % 2 === 0 ? this.peer.endpoint : this.told;
+  }
+
+  /** The peer shows life on a way of its own, from the address `source`; it says where it is. */
+  wake(source: string | null, endpoint: string): void {
     this.source = source;
+    if (endpoint !== "") this.told = endpoint;
     for (const lane of Object.values(this.lanes)) lane.wake();
   }
 

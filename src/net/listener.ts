@@ -45,7 +45,7 @@ export interface ListenerOwner extends Omit<
   /** Who this node is can be told. */
   readonly isKnown: boolean;
   /** A lane of a node was admitted; `source` is the address that it comes from. */
-  heardOf(nodeId: number, source: string | null): void;
+  heardOf(nodeId: number, source: string | null, endpoint: string): void;
   /** The lane of a node on which it answers calls ended, or was replaced. */
   answersLost(nodeId: number): void;
 }
@@ -162,7 +162,7 @@ export class PeerListener implements InboundOwner {
       const isOlder = other !== lane && other.isOpen && other.lane === lane.lane;
       if (isOlder && other.nodeId === lane.nodeId) other.end();
     }
-    this.owner.heardOf(lane.nodeId, lane.source);
+    this.owner.heardOf(lane.nodeId, lane.source, lane.endpoint);
   }
 
   ended(lane: InboundLane, wasOpen: boolean): void {

@@ -215,8 +215,8 @@ export class PeerNetwork implements PeerPort, LinkOwner, ListenerOwner, RenewalO
     else answer({ status: "retry", reason: "the node is not serving" });
   }
 
-  heardOf(nodeId: number, source: string | null): void {
-    this.links.get(nodeId)?.wake(source);
+  heardOf(nodeId: number, source: string | null, endpoint: string): void {
+    this.links.get(nodeId)?.wake(source, endpoint);
   }
 
   answersLost(nodeId: number): void {

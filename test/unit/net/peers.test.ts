@@ -89,3 +89,21 @@ t.test("5.7 nobody is greeted before it is known where clients find the node", a
   late.release();
   t.notOk(late.isServing, "one that was closed meanwhile stays so");
 });
+
+t.test(
+  "5.2 a peer that came back at another endpoint is reached where it says it is",
+  async (t) => {
+    for (const tls of [null, await (await PeerAuthority.make("peers")).issue("node")]) {
+      const [one, endpoint] = await nodeWith(1, tls);
+      const [gone, listed] = await nodeWith(2, tls);
+      await closePort(gone.port);
+      one.peers({ nodeId: 2, endpoint: listed });
+      const [two] = await nodeWith(2, tls);
+      await sleep(300);
+      t.notOk(one.isUp(2), "nobody told where it is");
+      two.peers({ nodeId: 1, endpoint });
+      await until("linked both ways", () => one.isUp(2) && two.isUp(1));
+      for (const node of [one, two]) await closePort(node.port);
+    }
+  },
+);
