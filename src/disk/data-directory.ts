@@ -58,6 +58,15 @@ function syncIfPermitted(path: string): void {
   }
 }
 
+/** Another node of this machine that starts now may be quicker. */
+function makeOne(path: string): void {
+  try {
+    fs.mkdirSync(path, { mode: 0o700 });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+  }
+}
+
 /**
  * Makes `path` and its missing parents, mode 0700, each name durable; those that are there too, for
  * an earlier start may have been killed before it came to that.
@@ -69,7 +78,7 @@ export function makeDirectory(path: string): Result<null, DataDirectoryCode> {
     for (; !fs.existsSync(there); there = dirname(there)) missing.push(there);
     for (; there !== dirname(there); there = dirname(there)) syncIfPermitted(dirname(there));
     for (const directory of missing.reverse()) {
-      fs.mkdirSync(directory, { mode: 0o700 });
+      makeOne(directory);
       syncDirectory(dirname(directory));
     }
     if (!fs.statSync(path).isDirectory()) {

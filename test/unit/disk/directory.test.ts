@@ -211,6 +211,31 @@ void t.test(
 );
 
 void t.test(
+  "nodes of one machine that start at once make the folder of their directories together",
+  async (t) => {
+    const path = temporary();
+    const calls = createRequire(import.meta.url)("node:fs") as typeof fs;
+    const { mkdirSync } = calls;
+    const others: string[] = [];
+    // Another one was a moment quicker, at each folder.
+    calls.mkdirSync = ((name: string, options: fs.MakeDirectoryOptions) => {
+      others.push(name);
+      mkdirSync(name, options);
+      return mkdirSync(name, options);
+    }) as typeof fs.mkdirSync;
+    syncBuiltinESMExports();
+    try {
+      await closing(await open(optionsFor(join(path, "data", "1"))));
+    } finally {
+      Object.assign(calls, { mkdirSync });
+      syncBuiltinESMExports();
+    }
+    t.ok(others.includes(join(path, "data")), `${others.length} folders`);
+    fs.rmSync(path, { recursive: true });
+  },
+);
+
+void t.test(
   "P-131 P-128 identities that are newer, damaged or another's are refused",
   async (t) => {
     const path = temporary();
