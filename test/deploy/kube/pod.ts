@@ -17,6 +17,8 @@ export interface PodPlan {
   readonly namespace: string;
   /** `spec` of the pod. */
   readonly spec: Yaml;
+  /** What the optional ConfigMap of settings holds; absent: there is none. */
+  readonly settings?: Readonly<Record<string, string>>;
   /** Folders on this machine by the names of the volumes. */
   readonly volumes: ReadonlyMap<string, string>;
   readonly hostsPath: string;
@@ -33,9 +35,11 @@ function expanded(text: string, known: Readonly<Record<string, string>>): string
 
 export function environmentOf(
   container: Yaml,
-  plan: Pick<PodPlan, "name" | "namespace">,
+  plan: Pick<PodPlan, "name" | "namespace" | "settings">,
 ): Record<string, string> {
   const known: Record<string, string> = {};
+  // What `env` says stands above what comes from elsewhere.
+  const settings = "envFrom" in (container as YamlMap) ? plan.settings : {};
   const fields: Readonly<Record<string, string>> = {
     "metadata.name": plan.name,
     "metadata.namespace": plan.namespace,
@@ -45,7 +49,7 @@ export function environmentOf(
     if ("value" in each) known[name] = expanded(String(each["value"]), known);
     else known[name] = fields[String(at(each, "valueFrom", "fieldRef", "fieldPath"))] ?? "";
   }
-  return known;
+  return { ...settings, ...known };
 }
 
 export class Pod {
@@ -66,6 +70,11 @@ export class Pod {
     const { namespace, address } = nets.join();
     this.network = namespace;
     this.address = address;
+  }
+
+  /** It is asked to go, or goes: no Service has it as an endpoint from then on. */
+  get isTerminating(): boolean {
+    return this.isEnding;
   }
 
   get container(): Yaml {

@@ -18,6 +18,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { at, objectOf } from "./manifests.js";
+import { sleep } from "../../process/cluster/server-process.js";
 import { PodNetwork } from "./network.js";
 import { Pod } from "./pod.js";
 import type { Yaml, YamlMap } from "./yaml.js";
@@ -29,6 +30,8 @@ const NAMESPACE = "play";
 
 export class StatefulSet {
   readonly pods = new Map<number, Pod>();
+  /** The ConfigMap of settings, for pods that are made from now on. */
+  settings: Readonly<Record<string, string>> = {};
   private readonly folder = mkdtempSync(join(tmpdir(), "svc-kube-"));
   private readonly nets = new PodNetwork();
   private readonly spec: Yaml;
@@ -61,6 +64,7 @@ export class StatefulSet {
         name: `svc-${ordinal}`,
         namespace: NAMESPACE,
         spec: this.podSpec,
+        settings: this.settings,
         volumes: this.volumesOf(ordinal),
         hostsPath: this.hostsPath,
       };
@@ -84,6 +88,49 @@ export class StatefulSet {
     return codes;
   }
 
+  /**
+   * A new revision of the template: pods from the highest number down to `partition` are ended and
+   * made anew, each when the one before has been ready for `minReadySeconds`. Their exit codes.
+   */
+  async update(
+    partition = Number(at(this.spec, "updateStrategy", "rollingUpdate", "partition")),
+  ): Promise<readonly (number | null)[]> {
+    const codes: (number | null)[] = [];
+    const ordinals = [...this.pods.keys()].filter((ordinal) => ordinal >= partition);
+    for (const ordinal of ordinals.sort((a, b) => b - a)) {
+      codes.push(...(await this.delete(ordinal)));
+      this.create(ordinal);
+      await this.available(ordinal);
+    }
+    return codes;
+  }
+
+  private async available(ordinal: number): Promise<void> {
+    const minReadyMs = Number(at(this.spec, "minReadySeconds")) * 1000;
+    let sinceMs = performance.now();
+    while (performance.now() - sinceMs < minReadyMs || !this.pod(ordinal).isReady) {
+      if (!this.pod(ordinal).isReady) sinceMs = performance.now();
+      await sleep(100);
+    }
+  }
+
+  /**
+   * What an eviction (a drain of its host) does to a pod: false when the budget refuses it, else it
+   * is ended and made anew. After the documentation of Kubernetes, "Disruptions".
+   */
+  async evict(ordinal: number): Promise<boolean> {
+    const budget = at(objectOf(this.objects, "PodDisruptionBudget", "svc"), "spec");
+    const isHealthy = this.pod(ordinal).isReady;
+    const healthy = [...this.pods.values()].filter(({ isReady }) => isReady).length;
+    const wanted = this.pods.size - Number(at(budget, "maxUnavailable"));
+    const mayGoUnhealthy = at(budget, "unhealthyPodEvictionPolicy") === "AlwaysAllow";
+    const isAllowed = isHealthy || !mayGoUnhealthy ? healthy - 1 >= wanted : true;
+    if (!isAllowed) return false;
+    await this.delete(ordinal);
+    this.create(ordinal);
+    return true;
+  }
+
   /** The claim of a pod that is gone is lost with all that was on it. */
   loseClaim(ordinal: number): void {
     if (this.pods.has(ordinal)) throw new Error("a claim in use is not lost here");
@@ -96,7 +143,8 @@ export class StatefulSet {
     rmSync(this.folder, { recursive: true, force: true });
   }
 
-  private get hostsPath(): string {
+  /** The names as pods see them. */
+  get hostsPath(): string {
     return join(this.folder, "hosts");
   }
 
@@ -139,6 +187,11 @@ export class StatefulSet {
     return folder;
   }
 
+  /** The name of a pod in a headless Service. */
+  nameOf(ordinal: number, service: string): string {
+    return `svc-${ordinal}.${service}.${NAMESPACE}.svc.cluster.local`;
+  }
+
   /** Names of the headless Services. Written in place: pods have this very file. */
   private writeHosts(): void {
     const services = (this.objects as readonly YamlMap[])
@@ -147,8 +200,8 @@ export class StatefulSet {
       )
       .map((object) => String(at(object, "metadata", "name")));
     const lines = ["127.0.0.1 localhost"];
-    for (const { plan, address } of this.pods.values()) {
-      const names = services.map((name) => `${plan.name}.${name}.${NAMESPACE}.svc.cluster.local`);
+    for (const [ordinal, { plan, address }] of this.pods) {
+      const names = services.map((name) => this.nameOf(ordinal, name));
       lines.push(`${address} ${plan.name} ${names.join(" ")}`);
     }
     writeFileSync(this.hostsPath, `${lines.join("\n")}\n`);
