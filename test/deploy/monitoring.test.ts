@@ -2,6 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import t from "tap";
+import { sectionOf } from "./runbooks/documented.js";
 import { readText, root } from "../tidy/sources.js";
 import {
   RULES_PATH,
@@ -59,10 +60,14 @@ t.test("alerts name metrics that exist, a known severity, and a runbook that is 
     t.match(severity, /^(critical|warning|info)$/, name);
     t.ok(headings.includes(runbook), `${name}: ${runbook}`);
     used.add(runbook);
-    const [, section = ""] = readText(RUNBOOKS_PATH).split(`### ${titleOf(runbook, headings)}\n`);
-    t.ok(section.split("\n### ")[0]?.includes(name), `its runbook names ${name}`);
+    const section = sectionOf(RUNBOOKS_PATH, titleOf(runbook, headings));
+    t.ok(section.includes(name), `its runbook names ${name}`);
   }
-  t.same([...used].sort(), [...headings].sort(), "no runbook without an alert");
+  // What an operator sets out to do by himself has a runbook and no alert.
+  const alerted = headings.filter((runbook) =>
+    /^\*Svc/m.test(sectionOf(RUNBOOKS_PATH, titleOf(runbook, headings))),
+  );
+  t.same([...used].sort(), alerted.sort(), "no runbook that names alerts is without one");
   t.end();
 });
 

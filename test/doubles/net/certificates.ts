@@ -4,6 +4,7 @@ import { webcrypto } from "node:crypto";
 import * as x509 from "@peculiar/x509";
 import type { PeerTls } from "../../../src/net/settings.js";
 
+const DAY_MS = 86_400_000;
 const ALGORITHM = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
 
 async function keyText(keys: webcrypto.CryptoKeyPair): Promise<string> {
@@ -30,9 +31,24 @@ export class PeerAuthority {
   }
 
   /** A pair for one node: it is server and client at once. `uris`: further names of it. */
-  async issue(name: string, ...uris: string[]): Promise<PeerTls> {
+  issue(name: string, ...uris: string[]): Promise<PeerTls> {
+    return this.pair(name, uris, {});
+  }
+
+  /** One that began yesterday and ends in so many ms, which may be over. */
+  issueUntil(name: string, endsInMs = DAY_MS): Promise<PeerTls> {
+    const [notBefore, notAfter] = [new Date(Date.now() - DAY_MS), new Date(Date.now() + endsInMs)];
+    return this.pair(name, [], { notBefore, notAfter });
+  }
+
+  private async pair(
+    name: string,
+    uris: readonly string[],
+    validity: Pick<x509.X509CertificateCreateParams, "notBefore" | "notAfter">,
+  ): Promise<PeerTls> {
     const keys = await webcrypto.subtle.generateKey(ALGORITHM, true, ["sign", "verify"]);
     const certificate = await x509.X509CertificateGenerator.create({
+      ...validity,
       subject: `CN=${name}`,
       issuer: this.certificate.subject,
       signingKey: this.keys.privateKey,
