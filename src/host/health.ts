@@ -62,6 +62,9 @@ export function healthFacts(input: HealthInput): HealthFacts {
   };
 }
 
+/** Also of the pod that comes back with the claim of one that left. */
+const NOT_LISTED = "not listed: it left or was removed; with an empty data directory it joins anew";
+
 /** The single checks behind it, and those that do not make a node unready but an operator wants. */
 export function readyChecks(input: HealthInput): readonly ReadyCheck[] {
   const leaderless = input.groups.filter((group) => group.leaderNode === 0).length;
@@ -74,7 +77,7 @@ export function readyChecks(input: HealthInput): readonly ReadyCheck[] {
     check("fatal-fault", input.fatalFault === null, input.fatalFault ?? "none"),
     check("accepting", !input.stopping, input.stopping ? "shutting down" : "yes"),
     check("initialized", input.initialized, input.initialized ? "yes" : "no roster yet"),
-    check("member", input.role !== null && input.role !== "leaving", input.role ?? "not listed"),
+    check("member", input.role !== null && input.role !== "leaving", input.role ?? NOT_LISTED),
     check("leaders", leaderless === 0, `${leaderless} of ${input.groups.length} without leader`),
     check("caught-up", missing === 0, `${missing} of ${total} behind`),
     check("log-space", !input.logFull, input.logFull ? "full: writes are refused" : "available"),

@@ -14,10 +14,20 @@ import {
   quorumLost,
   restarted,
   scaled,
+  scaledAgain,
   updated,
 } from "./scenarios.js";
 
-const SCENARIOS = [restarted, claimLost, scaled, updated, quorumLost, evicted, majorityLost];
+const SCENARIOS = [
+  restarted,
+  claimLost,
+  scaled,
+  updated,
+  quorumLost,
+  evicted,
+  majorityLost,
+  scaledAgain,
+];
 const PART = new PartOfDay("SVC_KUBE_PARTS", SCENARIOS.length);
 
 t.test(`pods from the manifests, ${PART.text}`, { timeout: 3_000_000 }, async (t) => {
