@@ -116,6 +116,7 @@ export function processFacts(): object {
   const { node, v8, uv } = process.versions;
   return {
     pid: process.pid,
+    wallMs: Date.now(),
     uptimeSeconds: Math.round(process.uptime()),
     versions: { node, v8, uv },
     platform: `${process.platform} ${process.arch}`,

@@ -54,7 +54,7 @@ export const ROOMS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["terminal", "commands"],
     ["invocation"],
     ["arguments", "lock-run", "bench", "status"],
-    ["bundle"],
+    ["bundle", "check"],
     ["run"],
     ["shell"],
   ],

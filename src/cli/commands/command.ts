@@ -55,7 +55,7 @@ export type Area = (typeof AREAS)[number];
 
 /** The modules that carry operations out; each is loaded only when one of its operations runs. */
 export type RunModule =
-  "kv" | "locks" | "sequences" | "cluster" | "status" | "ranges" | "backups" | "bundle";
+  "kv" | "locks" | "sequences" | "cluster" | "status" | "ranges" | "backups" | "bundle" | "check";
 
 export interface CommandSpec {
   /** The option that selects the operation, "--get". */

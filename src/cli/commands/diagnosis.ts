@@ -1,9 +1,26 @@
 /** The operations that find out what is wrong with a cluster, as data. */
 import type { CommandSpec } from "./command.js";
 import { command } from "./entry.js";
-import { BUNDLE_DOCUMENT } from "./schemas.js";
+import { CHECK_DEFAULTS } from "./options.js";
+import { BUNDLE_DOCUMENT, CHECK_DOCUMENT } from "./schemas.js";
 
 export const DIAGNOSIS_COMMANDS: readonly CommandSpec[] = [
+  command({
+    name: "--check",
+    area: "Diagnosis",
+    meaning:
+      "hold every node against limits: latency, clocks, disks, versions, certificates, backups",
+    optional: Object.keys(CHECK_DEFAULTS),
+    examples: ["svc-cli --check", "svc-cli --check --max-latency 20 --min-free 10240"],
+    answers: [
+      "ok: 29 checks",
+      "FAILED: 29 checks, 1 failed, 2 beyond their limits (exit code 1)",
+      "(table)",
+    ],
+    module: "check",
+    limited: false,
+    document: CHECK_DOCUMENT,
+  }),
   command({
     name: "--debug-bundle",
     kind: "file",

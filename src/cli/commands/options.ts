@@ -9,6 +9,16 @@ import type { OptionSpec, ValueKind } from "./command.js";
 
 export const OPERATION_TIMEOUT_DEFAULT_S = 10;
 export const ENDPOINT_DEFAULT = "http://127.0.0.1:8083";
+/** What --check goes by. */
+export const CHECK_DEFAULTS = {
+  "--reads": 100,
+  "--max-latency": 100,
+  "--max-log-sync": 100,
+  "--max-clock-difference": 500,
+  "--min-free": 1024,
+  "--min-certificate-days": 14,
+  "--max-backup-age": 26,
+} as const;
 
 interface More {
   readonly aliases?: readonly string[];
@@ -34,6 +44,14 @@ function option(
     variable: more.variable ?? null,
     defaultText: more.defaultText ?? null,
   };
+}
+
+function checked(
+  name: keyof typeof CHECK_DEFAULTS,
+  valueName: string,
+  meaning: string,
+): OptionSpec {
+  return option(name, "int32", valueName, meaning, { defaultText: `${CHECK_DEFAULTS[name]}` });
 }
 
 /** Options that every operation and the shell understand. */
@@ -126,6 +144,13 @@ const VALUE_OPTIONS: readonly OptionSpec[] = [
     "s",
     "with a profile of each processor over so many seconds, 1 to 60",
   ),
+  checked("--reads", "n", "so many reads of each node are timed, one after the other"),
+  checked("--max-latency", "ms", "99 of 100 reads end within this time"),
+  checked("--max-log-sync", "ms", "99 of 100 durable writes of the log end within this time"),
+  checked("--max-clock-difference", "ms", "how far a clock may be from the others"),
+  checked("--min-free", "MiB", "so much is free on each volume"),
+  checked("--min-certificate-days", "n", "a certificate ends no sooner"),
+  checked("--max-backup-age", "hours", "the last backup is no older, where backups are configured"),
   option("--partition", "int32", "id", "the partition"),
   option("--member", "int32", "id", "a member whose process or disk is gone"),
   option("--level", "int32", "n", "what to raise to; 0 is one more than the present level", {

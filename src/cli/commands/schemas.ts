@@ -28,6 +28,7 @@ const INTEGER: Schema = { type: "integer" };
 const INTEGER_OR_NULL: Schema = { type: ["integer", "null"] };
 export const BOOLEAN: Schema = { type: "boolean" };
 const NULL: Schema = { type: "null" };
+const VERDICT: Schema = { type: "string", enum: ["ok", "warning", "failed", "unknown"] };
 
 export function object(properties: Readonly<Record<string, Schema>>): Schema {
   return {
@@ -173,6 +174,20 @@ export const STATUS_DOCUMENT = object({
     moving: list(INTEGER),
     withoutMajority: list(INTEGER),
   }),
+});
+export const CHECK_DOCUMENT = object({
+  verdict: VERDICT,
+  checks: list(
+    object({
+      check: TEXT,
+      nodeId: INTEGER_OR_NULL,
+      endpoint: TEXT_OR_NULL,
+      verdict: VERDICT,
+      value: { type: ["number", "null"] },
+      found: TEXT,
+      wanted: TEXT,
+    }),
+  ),
 });
 export const BUNDLE_DOCUMENT = object({
   file: TEXT,

@@ -90,6 +90,13 @@ const ADMINISTRATION: readonly ShellCommand[] = [
     meaning: "list the catalog",
   }),
   shell({
+    words: "check",
+    operation: "--check",
+    area: "Diagnosis",
+    meaning: "hold every node against limits",
+    examples: ["check", "check --max-latency 20"],
+  }),
+  shell({
     words: "debug bundle",
     positionals: [at("file", "--debug-bundle", "file")],
     operation: "--debug-bundle",

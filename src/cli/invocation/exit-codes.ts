@@ -15,7 +15,8 @@ export const EXIT_MEANINGS: readonly (readonly [ExitCode, string])[] = [
     "refused, or without effect: not found, not acquired, not set, not unlocked, not left, " +
       "InvalidInput, AlreadyExists, MaxValueExceeded, not-available-at-level, a refusing status or " +
       "backup outcome; " +
-      "--cluster-status: something is wrong; --debug-bundle: a node is missing",
+      "--cluster-status: something is wrong; --check: a check failed; --debug-bundle: a node is " +
+      "missing",
   ],
   [EXIT_USAGE, "usage: unknown, missing or contradictory options, bad value, several operations"],
   [EXIT_UNREACHABLE, "could not connect, or timed out (MustRetry until the timeout included)"],

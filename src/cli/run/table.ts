@@ -24,6 +24,8 @@ async function loadModule(name: RunModule): Promise<RunTable> {
       return (await import("./ranges.js")).RANGES_RUN;
     case "backups":
       return (await import("./backups.js")).BACKUPS_RUN;
+    case "check":
+      return (await import("./check.js")).CHECK_RUN;
     case "bundle":
       return (await import("./bundle.js")).BUNDLE_RUN;
   }
