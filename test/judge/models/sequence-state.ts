@@ -10,8 +10,18 @@ import type { SequenceSeen, UpdateOperation } from "../history.js";
 export const INT64_MAX = 2n ** 63n - 1n;
 export const INT64_MIN = -(2n ** 63n);
 
-/** Leaders that one keyless allocation may lose before it is answered. */
-export const LOST_TRIES_MAX = 2;
+/**
+ * Leaders that one keyless allocation may lose before it is answered, each with the block that it had reserved for it.
+ *
+ * A leader that is deposed says that nothing was done (`endMoved`) also when the reservation is committed later: nobody
+ * got a value. The node that took the call in asks the next one by itself, 32 times at most (`TRIES_MAX` of the
+ * forwarder), and no client repeats anything; so the program allows 31. What bounds it is time: each of them must win an
+ * election, prove itself, have its reservation committed, and be deposed within one call, which is 5 seconds in chaos and
+ * mostly 3 in simulated worlds, with elections of half a second and more. A planned move waits until what was proposed is
+ * answered, and loses nothing. Two were too few for five seconds. An answer names its revision, so that a larger bound
+ * opens no second way to explain it; it only lets searches in vain go on for longer.
+ */
+export const LOST_TRIES_MAX = 8;
 
 export interface RememberedKey {
   readonly number: number;

@@ -63,6 +63,7 @@ t.test("P-132 P-133 a backup is a prefix of each log", (t) => {
   };
   t.same(said(backup()), []);
   t.match(said(backup(), [1, 2, 3]), [/lacks partition 3/]);
+  t.match(said(backup(), [1]), [/has partition 2, which there was not/]);
   t.match(said(other({ entries: entriesOf(11, 19) })), [/log ends at 19, its mark is 20/]);
   t.match(said(other({ entries: entriesOf(12, 20) })), [/entry 12 comes where 11 belongs/]);
   const strange = entriesOf(11, 20).map((entry) => ({ ...entry, digest: "x" }));
@@ -100,6 +101,12 @@ t.test("P-134 a coordinated cut is closed", (t) => {
   const known = write("v4", 80, 99, 23);
   checker.cut(backup(), [inside, known]);
   t.match(checker.verdict().violations, [/has v1 .* called after v4/]);
+  const merged = { ...write("v5", 200, 210, 40), partition: 3 };
+  const gone = new CutClosed();
+  gone.cut(backup({ gone: new Set([3]) }), [merged, write("v6", 190, 201, 21)]);
+  t.equal(gone.verdict().kind, "pass", "of a partition that was no more all is in it");
+  gone.cut(backup({ gone: new Set([3]) }), [merged, write("v7", 190, 199, 21)]);
+  t.match(gone.verdict().violations, [/has v5 .* called after v7/]);
   const three = [19, 20, 21].map((index, at) => ({
     ...write(`c${index}`, 10 * at, 10 * at + 5, index),
     partition: 1 + at,
@@ -353,6 +360,7 @@ t.test("7.5 P-138 P-140 restores leave alone what is not theirs, and clusters ne
   t.equal(targets.verdict().violationCount, 4);
   const strangers = new StrangersApart();
   strangers.began("new", ["old"]);
+  t.equal(strangers.verdict().kind, "vacuous", "nobody came near anybody");
   strangers.met("new", "old", false);
   t.equal(strangers.verdict().kind, "pass");
   strangers.met("old", "new", true);

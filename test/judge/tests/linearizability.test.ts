@@ -309,7 +309,21 @@ t.test("P-169 sequence: a block is lost with a leader while its caller waits (S8
     [10, 15, "c", allocate(1, keyed, "k")],
   ];
   const open: Line[] = lines(5, "17..24 r4");
-  expect(test, "pass", [{ name: "carried to the next leader", lines: open }]);
+  const alone = (answer: string): Line[] => [
+    [1, 2, "a", create(seen(0n))],
+    [3, 4, "a", allocate(5, "1..5 r1")],
+    [5, 20, "b", allocate(8, answer)],
+  ];
+  expect(test, "pass", [
+    { name: "carried to the next leader", lines: open },
+    { name: "three leaders lost, and a block with each", lines: alone("36..43 r5") },
+    { name: "eight leaders lost", lines: alone("86..93 r10") },
+  ]);
+  expect(test, "fail", [
+    { name: "more leaders than a call has time for", lines: alone("96..103 r11") },
+    { name: "three leaders lost, and two revisions", lines: alone("36..43 r4") },
+    { name: "two blocks lost, and three revisions", lines: alone("26..33 r5") },
+  ]);
   expect(test, "fail", [
     { name: "nobody waited", lines: lines(16, "17..24 r4") },
     { name: "the same value twice", lines: lines(5, "16..23 r4") },

@@ -3,7 +3,7 @@
  * parent of somebody else comes to. On both wires.
  */
 import { spawnSync } from "node:child_process";
-import { mkdirSync, readdirSync, rmSync } from "node:fs";
+import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import t, { type Test } from "tap";
 import { type Node, startNode } from "../contract/node.js";
@@ -60,6 +60,16 @@ async function slowNode(t: Test, slowMs: number, ...flags: string[]): Promise<No
   });
   const urls = { http: `http://${http}`, https: "", grpcUrl: `http://${grpcAddress}` };
   return { server, directory: storage.path, ...urls, grpcAddress, grpc };
+}
+
+/** Adds a partition to what the cluster had, by the manifest of a backup; its id. */
+function withoutPartition(backups: string, id: string): number {
+  const path = join(backups, `${id}.manifest`);
+  const manifest = JSON.parse(readFileSync(path, "utf8")) as { ClusterPartitions: number[] };
+  const { ClusterPartitions: partitions } = manifest;
+  const other = Math.max(...partitions) + 1;
+  writeFileSync(path, JSON.stringify({ ...manifest, ClusterPartitions: [...partitions, other] }));
+  return other;
 }
 
 async function untilPhase({ http }: Node, phase: string): Promise<void> {
@@ -164,6 +174,16 @@ t.test("7.3 7.6 what is another cluster's is not continued, nor is memory restor
   });
   t.equal(lost.code, 5, lost.details);
   t.same(lost.trailers.get("svc-backup-outcome"), ["ParentMissing"]);
+  const narrow = withoutPartition(backups, String(parentBackupId).replaceAll("-", ""));
+  const partial = { leafBackupId: parentBackupId, targetDir };
+  const restricted = await post(other.http, "/v1/restore", partial);
+  const header = { "x-svc-backup-outcome": "RestrictedCoverage" };
+  t.match(restricted, { status: 422, headers: header }, restricted.text);
+  const part = { LeafBackupId: parentBackupId, TargetDir };
+  const lacking = await other.grpc.call("Backups", "Restore", part);
+  t.equal(lacking.code, FAILED_PRECONDITION, lacking.details);
+  t.same(lacking.trailers.get("svc-backup-outcome"), ["RestrictedCoverage"]);
+  t.match(lacking.details, `lacks partition ${narrow}`);
   t.same(readdirSync(restores), [], "nothing was restored");
 });
 

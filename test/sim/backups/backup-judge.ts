@@ -5,6 +5,7 @@
  */
 import { META_PARTITION } from "../../../src/base/ids.js";
 import { decodeEntry } from "../../../src/machine/commands/codec.js";
+import type { PartitionRecord } from "../../../src/machine/commands/command.js";
 import { decodeGroupRecord } from "../../../src/machine/commands/group-record.js";
 import { decodeSequenceRow } from "../../../src/machine/sequences/sequence-row.js";
 import {
@@ -14,6 +15,8 @@ import {
   groupRecordKey,
 } from "../../../src/machine/store/keys.js";
 import { decodeText } from "../../../src/base/bytes.js";
+import { hashPartition, keyHashText, keySpaceOf } from "../../../src/base/routing.js";
+import { findRange } from "../../../src/control/ranges.js";
 import type { LogEntry } from "../../../src/ports.js";
 import { type HistoryCheckOptions, HISTORY_CHECKS } from "../../judge/checkers/history-checks.js";
 import type { SeenRows } from "../../judge/checkers/backups/cut-is-prefix.js";
@@ -31,6 +34,7 @@ import { checkTokensGrow } from "../../judge/checkers/clients/tokens-grow.js";
 import { checkValuesUnique } from "../../judge/checkers/clients/values-unique.js";
 import type { GrantSeen } from "../../judge/checkers/backups/tokens-rise.js";
 import type { History, LockResult, SequenceResult } from "../../judge/history.js";
+import { BUCKETS } from "../clients/kv-requests.js";
 import type { BackupRun } from "./backup-run.js";
 import { type GroupAtCut, StatesAtCut } from "./first-states.js";
 import type { KnownCluster } from "./known-clusters.js";
@@ -113,16 +117,20 @@ function writesOf(cluster: KnownCluster, history: History): Map<string, SeenWrit
     seen.set(value, Math.min(seen.get(value) ?? Infinity, returnMs));
   }
   const writes = new Map<string, SeenWrite>();
+  const setMs = new Map<string, number>();
   for (const partition of cluster.truth.partitions) {
     for (const entry of cluster.truth.entries(partition)) {
       if (entry === undefined || entry.stamp === null) continue;
       const decoded = decodeEntry(entry.payload);
       if (!decoded.ok) continue;
-      for (const command of decoded.value.commands) {
+      for (const [at, command] of decoded.value.commands.entries()) {
         if (command.kind !== "kv-set" || command.value === null) continue;
         const value = decodeText(command.value) ?? "";
         const calledMs = called.get(value);
-        if (calledMs === undefined || writes.has(value)) continue;
+        if (calledMs === undefined || entry.moved.includes(at)) continue;
+        // A try of later may have set it in another partition once more.
+        if (entry.atMs >= (setMs.get(value) ?? Infinity)) continue;
+        setMs.set(value, entry.atMs);
         const seenMs = seen.get(value) ?? Infinity;
         writes.set(value, { value, calledMs, seenMs, partition, index: entry.index });
       }
@@ -131,25 +139,23 @@ function writesOf(cluster: KnownCluster, history: History): Map<string, SeenWrit
   return writes;
 }
 
-/** Partitions that a cluster had where a backup of it ends. */
-function partitionsAt(cluster: KnownCluster, { parts }: SeenBackup): readonly number[] {
-  const end = parts.find(({ partition }) => partition === META_PARTITION)?.end ?? 0;
-  const meta = cluster.shadows.at(META_PARTITION, end)?.machine.meta;
-  // Whose beginning nobody knows has what was applied.
-  if (meta === undefined) return cluster.truth.partitions;
-  const living = meta.partitions().filter(({ state }) => state !== "Removed");
-  return [META_PARTITION, ...living.map((record) => record.partitionId)];
+function idOf({ partitionId }: PartitionRecord): number {
+  return partitionId;
 }
 
 export class BackupJudge {
   private readonly writes = new Map<KnownCluster, Map<string, SeenWrite>>();
+  /** Key spaces that may be moved. */
+  private readonly movable: ReadonlySet<string>;
 
   constructor(
     private readonly run: BackupRun,
     private readonly options: HistoryCheckOptions,
     private readonly partitions: number,
     private readonly endMs: number,
-  ) {}
+  ) {
+    this.movable = new Set(BUCKETS.slice(0, run.parts.plan.ranges?.spaces ?? 0));
+  }
 
   judge(): void {
     const all = [...this.run.catalogued.published.values()];
@@ -172,13 +178,14 @@ export class BackupJudge {
     const { checks } = this.run.parts;
     const { cluster } = published;
     const { truth } = cluster;
-    const seen = seenBackup(published);
+    const { there, gone } = this.partitionsAt(published);
+    const seen = { ...seenBackup(published), gone };
     const applied = (partition: number, index: number): SeenEntry | undefined => {
       const entry = truth.entry(partition, index);
       if (entry === undefined) return undefined;
       return { index, term: entry.term, digest: digestOf(entry), stamp: entry.stamp };
     };
-    checks.prefix.backup(seen, partitionsAt(cluster, seen), applied);
+    checks.prefix.backup(seen, there, applied);
     checks.digests.backup(seen, (partition, index) => truth.entry(partition, index)?.chain);
     const byValue = this.writesOf(cluster);
     const writes = [...byValue.values()];
@@ -190,6 +197,24 @@ export class BackupJudge {
     });
     checks.closed.cut(seen, writes, cluster === this.run.first ? chains : []);
     checks.split.cut(seen, (partition) => truth.entries(partition).flatMap((entry) => entry ?? []));
+  }
+
+  /** Which partitions there were at the end of a backup, and which no more, as meta had it. */
+  private partitionsAt({ cluster, manifest }: Published): {
+    readonly there: readonly number[];
+    readonly gone: ReadonlySet<number>;
+  } {
+    const { shadows, truth } = cluster;
+    const always = { there: truth.partitions, gone: new Set<number>() };
+    const { partitionRanges } = manifest;
+    const range = partitionRanges.find(({ partition }) => partition === META_PARTITION);
+    const meta = shadows.at(META_PARTITION, range?.toIndex ?? 0)?.machine.meta;
+    // Whose beginning nobody knows has what was applied.
+    if (meta === undefined) return always;
+    const records = meta.partitions();
+    const isGone = ({ state }: PartitionRecord): boolean => state === "Removed";
+    const there = records.filter((record) => !isGone(record)).map(idOf);
+    return { there: [META_PARTITION, ...there], gone: new Set(records.filter(isGone).map(idOf)) };
   }
 
   private increment(
@@ -267,20 +292,46 @@ export class BackupJudge {
       }
       checks.digests.restored(name, partition, keptRows(rows), keptRows(own.rows));
       checks.digests.leaseClock(name, partition, record.leaseMs, own.machine.leaseMs);
-      groups.push({ rows: own.rows, leaseMs: own.machine.leaseMs });
+      const keys = own.machine.ownership.view();
+      groups.push({ partition, rows: own.rows, leaseMs: own.machine.leaseMs, keys });
       for (const [key, value] of rows) {
         if (key.charCodeAt(0) !== RowKind.sequence) continue;
         const { incarnation = 0 } = decodeSequenceRow(value) ?? {};
         incarnations.set(byteKeyToText(key.slice(1)), incarnation);
       }
     }
+    this.countRanges(made);
     if (known === null) return;
     const { keysRetainedMs } = this.options.linearizability.sequence;
     known.states = new StatesAtCut({
-      ...{ groups, beganMs, keysRetainedMs },
+      ...{ groups, beganMs, keysRetainedMs, homeOf: this.homesAt(made) },
       incarnationOf: (sequence) => incarnations.get(sequence) ?? null,
     });
     this.historyOf(known);
+  }
+
+  /** What a restored map of key ranges was put to the test with; its rows are compared above. */
+  private countRanges(made: MadeState): void {
+    const { plan, checks } = this.run.parts;
+    if (plan.ranges === null) return;
+    const end = this.endOf(made, META_PARTITION);
+    const meta = made.from.shadows.at(META_PARTITION, end)?.machine.meta;
+    if (meta === undefined) return;
+    const isDivided = meta.keySpaces().some(({ descriptors }) => descriptors.length > 1);
+    if (isDivided) checks.went.count("restores of divided key spaces");
+    const isForced = made.leaf === null;
+    if (isForced && meta.moves().length > 0) checks.went.count("forced in the middle of a move");
+  }
+
+  /** Where the map of a made state has keys. */
+  private homesAt(made: MadeState): (key: string) => number {
+    const end = this.endOf(made, META_PARTITION);
+    const meta = made.from.shadows.at(META_PARTITION, end)?.machine.meta;
+    const spaces = new Map(meta?.keySpaces().map((each) => [each.keySpace, each.descriptors]));
+    return (key) => {
+      const range = findRange(spaces.get(keySpaceOf(key)) ?? [], key);
+      return range?.partitionId ?? hashPartition(keyHashText(key), this.partitions);
+    };
   }
 
   private historyOf(known: KnownCluster): void {
@@ -288,7 +339,10 @@ export class BackupJudge {
     const { states, history, leaderships } = known;
     if (states === null) return;
     const { drift, linearizability } = this.options;
-    const told = withLeaderships(history.history(this.endMs), leaderships, this.partitions);
+    const told = withLeaderships(
+      history.history(this.endMs),
+      ...([leaderships, this.partitions, this.movable] as const),
+    );
     const verdicts = [
       checkAnsweredOnce(told, 0),
       ...checkLinearizability(told, { ...linearizability, minimum: {}, first: states }),

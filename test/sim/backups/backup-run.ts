@@ -47,6 +47,14 @@ import { Truth } from "./truth.js";
 const LEASE_LOOKS = 100;
 const LEASE_LOOK_MS = 97;
 
+/** A key range is on its way, as far as they know. */
+function isMoving(servers: readonly Server[]): boolean {
+  return servers.some(({ running }) => {
+    if (running === null || running.node.closing) return false;
+    return running.node.metaGroup().machine.meta.moves().length > 0;
+  });
+}
+
 function holdsOf(running: Running | null): number {
   return running?.node.facts().backupLog.holds ?? 0;
 }
@@ -56,6 +64,8 @@ interface Taking {
   readonly request: BackupRequest;
   readonly sinceMs: number;
   readonly leaderChanges: number;
+  /** A key range was on its way when it began. */
+  readonly isBesideMove: boolean;
   phase: string;
 }
 
@@ -91,7 +101,7 @@ export class BackupRun {
   readonly faults: DirectoryFaults;
   /** By id of what was taken as an incremental backup. */
   readonly increments = new Map<string, AskedIncrement>();
-  private readonly truth = new Truth();
+  private readonly truth: Truth;
   private readonly asker: Asker;
   private readonly writers: ChainWriter[] = [];
   private readonly takings = new Map<number, Taking>();
@@ -109,6 +119,7 @@ export class BackupRun {
 
   constructor(readonly parts: BackupRunParts) {
     const { world, plan, backups, servers, history, checks } = parts;
+    this.truth = new Truth(() => world.nowMs);
     this.signatures = falseSignatures(backups.key);
     this.directory = new SharedDirectory(world, "backups", backups.callMs);
     this.directory.watch = (call, path) => this.changed(call, path);
@@ -240,7 +251,11 @@ export class BackupRun {
     if (phase !== "beginning" && known !== undefined) known.phase = phase;
     else if (known === undefined) {
       const { leaderChanges } = this;
-      this.takings.set(node, { request, sinceMs: this.parts.world.nowMs, leaderChanges, phase });
+      const { world, plan } = this.parts;
+      const keepers = this.allServers().filter(({ nodeId }) => nodeId === node);
+      const isBesideMove = plan.ranges !== null && isMoving(keepers);
+      const taking = { request, sinceMs: world.nowMs, leaderChanges, isBesideMove, phase };
+      this.takings.set(node, taking);
     }
     this.crashKeeper(node);
     if (request.kind === "coordinated" && phase === "marks") this.pauses.begin();
@@ -248,7 +263,10 @@ export class BackupRun {
 
   private taken(node: number, end: BackupTaken): void {
     this.takings.delete(node);
-    if (!end.ok) return;
+    if (!end.ok) {
+      if (end.code === "TopologyChanged") this.parts.checks.went.count("ended by range changes");
+      return;
+    }
     const { backupId } = end.manifest;
     this.catalogued.acknowledged.add(backupId);
     const asked = this.increments.get(backupId);
@@ -288,6 +306,7 @@ export class BackupRun {
     const isCoordinated = clusterSnapshot !== null;
     went.count(isCoordinated ? "coordinated cuts" : type === "Full" ? "fulls" : "increments");
     world.say(node, `published ${id}: ${isCoordinated ? "coordinated" : type}`);
+    if (taking?.isBesideMove === true) went.count("backups that waited for a range");
     if (!isCoordinated) return;
     if ((taking?.leaderChanges ?? this.leaderChanges) < this.leaderChanges) {
       went.count("coordinated cuts with a leader change inside");

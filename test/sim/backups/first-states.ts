@@ -12,6 +12,7 @@ import {
   decodeAllocationRow,
   decodeSequenceRow,
 } from "../../../src/machine/sequences/sequence-row.js";
+import type { OwnedKeys } from "../../../src/machine/ownership/ownership.js";
 import {
   RowKind,
   byteKeyToText,
@@ -34,8 +35,11 @@ import type { GroupRows } from "./shadow.js";
 
 /** A group at the end of a backup. */
 export interface GroupAtCut {
+  readonly partition: number;
   readonly rows: GroupRows;
   readonly leaseMs: number;
+  /** Of rows of keys that it does not own some may be left. */
+  readonly keys: OwnedKeys;
 }
 
 export interface CutStates {
@@ -43,6 +47,8 @@ export interface CutStates {
   /** When the restored cluster was started first (ms of the world). */
   readonly beganMs: number;
   readonly keysRetainedMs: number;
+  /** Which partition has a key by the map, which also says whose it is while it is on its way. */
+  homeOf(key: string): number;
   /** Of a sequence in the restored state; null: it is not there. */
   incarnationOf(name: string): number | null;
 }
@@ -60,11 +66,15 @@ export class StatesAtCut implements FirstStates {
   /** The group that has a row, and the row. */
   private find(kind: number, name: string): { group: GroupAtCut; bytes: Uint8Array } | null {
     const key = String.fromCharCode(kind) + textToByteKey(name);
-    for (const group of this.cut.groups) {
-      const bytes = group.rows.get(key);
-      if (bytes !== undefined) return { group, bytes };
-    }
-    return null;
+    const isKey = kind === RowKind.value;
+    const { groups } = this.cut;
+    const own = groups.filter(({ keys, rows }) => {
+      return rows.has(key) && (!isKey || keys.owns(key.slice(1)));
+    });
+    const home = isKey && own.length === 0 ? this.cut.homeOf(name) : null;
+    const group = own[0] ?? groups.find(({ partition }) => partition === home);
+    const bytes = group?.rows.get(key);
+    return group === undefined || bytes === undefined ? null : { group, bytes };
   }
 
   /** What is left of a lease that ends at `endMs` of the lease clock. */

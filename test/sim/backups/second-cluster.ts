@@ -45,7 +45,7 @@ export interface SecondClusterOptions {
 export class SecondCluster {
   readonly servers: Server[] = [];
   readonly history = new HistoryRecorder(50_000);
-  readonly truth = new Truth();
+  readonly truth: Truth;
   readonly checks: NodeChecks;
   readonly home: ClusterHome;
   readonly beganMs: number;
@@ -65,6 +65,7 @@ export class SecondCluster {
   ) {
     const { number, clusterId, firstNode, violate } = options;
     this.beganMs = world.nowMs;
+    this.truth = new Truth(() => world.nowMs);
     this.prng = world.prng(`second cluster ${number}`);
     this.home = { clusterId, founders: [firstNode], suffix: ` of restore ${number}` };
     const host = hostSettingsOf(plan, firstNode, "");

@@ -103,6 +103,8 @@ class Replay {
 /** One cluster's groups. */
 export class Shadows {
   private readonly replays = new Map<number, Replay>();
+  /** Of meta, with all that it has applied. */
+  private latest: Replay | null = null;
 
   constructor(
     private readonly truth: Truth,
@@ -127,14 +129,12 @@ export class Shadows {
   /** Who a group began with: by its record, or all of them. */
   private foundersOf(partition: number): readonly number[] {
     if (partition === META_PARTITION) return this.founders;
-    let meta = this.replays.get(META_PARTITION);
-    if (meta === undefined) {
+    if (this.latest === null) {
       const { truth, beginning, founders } = this;
-      meta = new Replay(truth, META_PARTITION, beginning, true, founders);
-      this.replays.set(META_PARTITION, meta);
-      meta.goTo(this.truth.entries(META_PARTITION).length - 1);
+      this.latest = new Replay(truth, META_PARTITION, beginning, true, founders);
+      this.latest.goTo(truth.entries(META_PARTITION).length - 1);
     }
-    const listed = meta.machine.meta.partition(partitionId(partition))?.founders ?? [];
+    const listed = this.latest.machine.meta.partition(partitionId(partition))?.founders ?? [];
     return listed.length > 0 ? listed : this.founders;
   }
 }

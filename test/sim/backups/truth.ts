@@ -9,6 +9,7 @@ import type { Hlc } from "../../../src/base/hlc.js";
 import type { PartitionId } from "../../../src/base/ids.js";
 import type { Replica } from "../../../src/host/group/replica.js";
 import type { Node } from "../../../src/host/node.js";
+import type { Outcome } from "../../../src/machine/commands/command.js";
 import type { LogEntry } from "../../../src/ports.js";
 
 export interface TrueEntry extends LogEntry {
@@ -17,12 +18,26 @@ export interface TrueEntry extends LogEntry {
   readonly leaseMs: number;
   /** Digest over all entries up to it. */
   readonly chain: string;
+  /** When it was applied first (true time). */
+  readonly atMs: number;
+  /** Places of commands that did nothing: their keys were on their way to another group. */
+  readonly moved: readonly number[];
+}
+
+const NONE: readonly number[] = [];
+
+function movedOf(outcomes: readonly Outcome[]): readonly number[] {
+  const moved: number[] = [];
+  for (const [at, { kind }] of outcomes.entries()) if (kind === "moved") moved.push(at);
+  return moved.length === 0 ? NONE : moved;
 }
 
 export class Truth {
   private readonly written = new Map<string, LogEntry>();
   /** By partition and index. */
   private readonly applied = new Map<number, TrueEntry[]>();
+
+  constructor(private readonly nowMs: () => number) {}
 
   /** A node appends an entry to its log. */
   appended(group: number, entry: LogEntry): void {
@@ -41,11 +56,16 @@ export class Truth {
 
   private listen({ partition, machine }: Replica): void {
     const apply = machine.apply.bind(machine);
-    const note = (at: { index: number; term: number }, stamp: Hlc | null, leaseMs: number): void =>
-      this.note(partition, at, stamp, leaseMs, () => machine.chainDigest);
+    const note = (
+      at: { index: number; term: number },
+      stamp: Hlc | null,
+      leaseMs: number,
+      moved: () => readonly number[] = () => NONE,
+    ): void => this.note(partition, at, stamp, leaseMs, moved, () => machine.chainDigest);
     machine.apply = (entry, commands, outcomes) => {
+      const first = outcomes.length;
       apply(entry, commands, outcomes);
-      note(entry, entry.stamp, entry.leaseMs);
+      note(entry, entry.stamp, entry.leaseMs, () => movedOf(outcomes.slice(first)));
     };
     const applyEmpty = machine.applyEmpty.bind(machine);
     machine.applyEmpty = (entry) => {
@@ -64,13 +84,16 @@ export class Truth {
     { index, term }: { readonly index: number; readonly term: number },
     stamp: Hlc | null,
     leaseMs: number,
+    moved: () => readonly number[],
     chain: () => string,
   ): void {
     let entries = this.applied.get(partition);
     if (entries === undefined) this.applied.set(partition, (entries = []));
     if (entries[index] !== undefined) return;
     const entry = this.written.get(`${partition}/${index}/${term}`);
-    if (entry !== undefined) entries[index] = { ...entry, stamp, leaseMs, chain: chain() };
+    if (entry === undefined) return;
+    const atMs = this.nowMs();
+    entries[index] = { ...entry, stamp, leaseMs, chain: chain(), atMs, moved: moved() };
   }
 
   get partitions(): readonly number[] {

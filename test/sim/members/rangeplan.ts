@@ -103,3 +103,14 @@ export function rangePlan(prng: Prng): RangePlan {
     handEveryMs: pick(prng, [0, 400, 800, 2000]),
   };
 }
+
+/** Where something else is to come about between two changes. */
+export function fewRangesPlan(prng: Prng, nodes: number): RangePlan {
+  const drawn = rangePlan(prng);
+  const aims = nodes === 1 || prng.chance(1, 2) ? [] : drawn.aims;
+  return {
+    ...{ ...drawn, aims, aimEveryMs: pick(prng, [3000, 6000]) },
+    everyMs: pick(prng, [800, 2500]),
+    handEveryMs: pick(prng, [0, 1000, 3000]),
+  };
+}

@@ -22,7 +22,7 @@ import { type DisasterPlan, disasterPlan } from "../faults/disaster.js";
 import type { FaultKind } from "../faults/kinds.js";
 import { type MemberPlan, memberPlan } from "../members/memberplan.js";
 import { RAISED_PERMITS, type UpgradePlan, upgradePlan } from "../members/upgradeplan.js";
-import { type RangePlan, SWINGING, rangePlan } from "../members/rangeplan.js";
+import { type RangePlan, SWINGING, fewRangesPlan, rangePlan } from "../members/rangeplan.js";
 import { type PlacedPlan, type PlacerPlan, SPREAD, placedPlan } from "../members/placementplan.js";
 import { type Profile, PROFILES } from "./profiles.js";
 import { fewOf, snapshotSettings, sleepSettings, tailSettings } from "../faults/swarm.js";
@@ -170,8 +170,16 @@ function placedPlanOf(seed: number, { hasPlacer, isSpread }: Profile): PlacedPla
   return hasPlacer === true ? placedPlan(new Prng(seed).fork("placer")) : null;
 }
 
-function rangePlanOf(seed: number, { hasRanges, isSwinging }: Profile): RangePlan | null {
+function rangePlanOf(
+  seed: number,
+  { hasRanges, isSwinging, hasRangesAtTimes }: Profile,
+  nodes: number,
+): RangePlan | null {
   if (isSwinging === true) return SWINGING;
+  if (hasRangesAtTimes === true) {
+    const prng = new Prng(seed).fork("ranges at times");
+    return prng.chance(1, 3) ? fewRangesPlan(prng, nodes) : null;
+  }
   return hasRanges === true ? rangePlan(new Prng(seed).fork("ranges")) : null;
 }
 
@@ -198,7 +206,7 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
   const hasOperators = profile.hasOperators === true;
   const members = hasOperators ? memberPlan(new Prng(seed).fork("members")) : null;
   const placed = placedPlanOf(seed, profile);
-  const ranges = rangePlanOf(seed, profile);
+  const ranges = rangePlanOf(seed, profile, nodes);
   const backups = backupPlanOf(seed, profile, nodes);
   const plan: Plan = {
     seed,

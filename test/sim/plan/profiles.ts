@@ -20,6 +20,8 @@ export interface Profile {
   readonly hasPlacer?: boolean;
   /** Key ranges are split, merged and moved home. */
   readonly hasRanges?: boolean;
+  /** The same in a part of the seeds, and less often. */
+  readonly hasRangesAtTimes?: boolean;
   /** Backups are taken and restored, and the clusters that come of it are used. */
   readonly hasBackups?: boolean;
   /** Nodes change key ranges by themselves, under a load that swings around both thresholds. */
@@ -121,6 +123,10 @@ const BACKUPS_SEEN = {
   [`${TAKEN}: coordinated cuts with a leader change inside`]: 5,
   [`${TAKEN}: coordinated cuts with clocks apart`]: 20,
   "coordinated cuts are closed: chains over three groups": 20,
+  // Of the third of the seeds in which key ranges change.
+  ...{ [`${MOVED}: moves`]: 20, [`${TAKEN}: restores of divided key spaces`]: 12 },
+  ...{ [`${TAKEN}: backups that waited for a range`]: 4, [`${TAKEN}: ended by range changes`]: 2 },
+  "clusters of one catalogue never meet: meetings": 100,
   ...{ [`${TAKEN}: second restores`]: 15, [`${TAKEN}: second restores of a backup`]: 8 },
   "chains go on from their parents: substituted ParentLogCompacted": 2,
   "chains go on from their parents: substituted TopologyChangedSinceParent": 2,
@@ -250,6 +256,7 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
     thinkMs: [100, 300],
     clients: [2],
     hasBackups: true,
+    hasRangesAtTimes: true,
     ticks: 16_000,
     faultEveryMs: [1000, 3000, 8000],
     work: { largeValues: 0 },

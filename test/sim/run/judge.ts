@@ -220,6 +220,7 @@ export function judge(plan: Plan, options: RunOptions = {}): Judged {
   const { ranges } = checks;
   const moved = ranges?.movedSpaces ?? splitSpaces(result);
   const history = withLeaderships(result.history, checks.leaderships, partitions, moved);
+  const isAside = profile.hasRangesAtTimes === true;
   const ofMoves = ranges === null ? [] : [throughMoves(history, ranges.made, ranges.rangesOf)];
   if (result.backups !== null && result.violations.length === 0) {
     const { simulatedMs } = result;
@@ -230,7 +231,11 @@ export function judge(plan: Plan, options: RunOptions = {}): Judged {
   const fenced = profile.operations === undefined ? result.fenced : unmeasured(result.fenced);
   const granted = checkNothingGranted(history, result.lostAtMs);
   const ofNodes = [...checks.verdicts(), ...ofBackups, fenced, granted];
-  const verdicts = [...ofNodes, ...ofHistory, worldOf(profile, result, ofNodes)];
+  const all = [...ofNodes, ...ofHistory, worldOf(profile, result, ofNodes)];
+  // What others are for has no least evidence here.
+  const others = isAside ? [...ofMoves, ...(ranges?.all.map((one) => one.verdict()) ?? [])] : [];
+  const aside = new Set(others.map(({ property }) => property));
+  const verdicts = all.map((each) => (aside.has(each.property) ? unmeasured(each) : each));
   const collected = collect(verdicts);
   const own = result.violations.filter((text) => !collected.violations.includes(text));
   const { user, system } = process.cpuUsage(before);

@@ -183,7 +183,12 @@ export class RangeWorld {
       const isHung = Math.max(disk.hungUntilMs, rows.hungUntilMs) > nowMs;
       const isBad = isHung || disk.isFull || rows.isFull || disk.slowness > 1;
       const { isPaused, costMs } = running.life;
-      return !isBad && !isPaused && costMs === 0 && !running.node.shuttingDown;
+      if (isBad || isPaused || costMs > 0 || running.node.shuttingDown) return false;
+      // Groups pause for the cut of a backup.
+      const nowOfNodeMs = running.node.nowMs();
+      return !running.node.groups().some((group) => {
+        return group["replica"].pauses.cut.isOn(nowOfNodeMs);
+      });
     });
     return (
       isWell && there.every(({ nodeId: a }) => there.every(({ nodeId: b }) => this.isWay(a, b)))
@@ -201,8 +206,14 @@ export class RangeWorld {
 
   // Peace -----------------------------------------------------------------------------------------
 
+  /** Nobody is left of the cluster. */
+  private get isGivenUp(): boolean {
+    return this.servers.every(({ isRetired }) => isRetired);
+  }
+
   /** What has not ended; null = everything has. */
   unsettled(): string | null {
+    if (this.isGivenUp) return null;
     if (newestMeta(this.servers) === null) return "nobody knows the key ranges";
     if (this.ranger.isAsking) return "somebody still changes key ranges";
     const partitions = newestMeta(this.servers)?.partitions() ?? [];
@@ -251,6 +262,8 @@ export class RangeWorld {
   /** All moves have ended; what nodes do by themselves comes to rest. */
   rest(): void {
     const { world, checks, ranges } = this;
+    this.isOver = this.isGivenUp;
+    if (this.isOver) return;
     checks.settled(this.peace(true));
     if (ranges.isAutomatic) {
       const { collectionEveryMs: intervalMs } = ranges.thresholds;

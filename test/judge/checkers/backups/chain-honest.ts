@@ -38,6 +38,7 @@ export class ChainHonest {
   ): void {
     const { findings } = this;
     const { id, substitution, topology, parentTopology, isOwnParent, parentEnds, begins } = seen;
+    if (!isOwnParent) findings.count("parents of other clusters");
     const isOther = parentEnds.some(({ partition, index, term }) => {
       const own = applied(partition, index);
       return own !== undefined && own.term !== term;

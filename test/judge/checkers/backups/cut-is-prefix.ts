@@ -16,7 +16,10 @@ export class CutIsPrefix {
     images: 1,
   });
 
-  /** `applied`: an entry of a partition as it was applied; undefined: nobody applied it. */
+  /**
+   * `partitions`: that there were at its end. `applied`: an entry of a partition as it was applied;
+   * undefined: nobody applied it.
+   */
   backup(
     { id, parts }: SeenBackup,
     partitions: readonly number[],
@@ -29,6 +32,9 @@ export class CutIsPrefix {
       findings.violation(`backup ${id} lacks partition ${partition}`);
     }
     for (const { partition, before, end, endTerm, entries } of parts) {
+      if (!partitions.includes(partition)) {
+        findings.violation(`backup ${id} has partition ${partition}, which there was not`);
+      }
       const where = `backup ${id}, partition ${partition}`;
       let next = before + 1;
       for (const { index, term, digest } of entries) {

@@ -38,6 +38,8 @@ export interface SeenBackup {
   /** When the call came that it was taken for (ms of the world). */
   readonly askedMs: number;
   readonly parts: readonly SeenPart[];
+  /** Partitions that were no more: whatever they had had lay in others by then. */
+  readonly gone?: ReadonlySet<number>;
 }
 
 /** A write of a value that nobody else writes. */
@@ -48,7 +50,7 @@ export interface SeenWrite {
   /** When anybody first knew of it: its own answer, or a read that showed it; Infinity: nobody did. */
   readonly seenMs: number;
   readonly partition: number;
-  /** Of its first entry. */
+  /** Of the first entry that set it. */
   readonly index: number;
 }
 
@@ -57,7 +59,8 @@ export function compareStamps(one: SeenStamp, other: SeenStamp): number {
 }
 
 /** Whether a backup has a write. */
-export function isIn(write: SeenWrite, { parts }: SeenBackup): boolean {
+export function isIn(write: SeenWrite, { parts, gone }: SeenBackup): boolean {
   const part = parts.find(({ partition }) => partition === write.partition);
-  return part !== undefined && write.index <= part.end;
+  if (part === undefined) return gone?.has(write.partition) === true;
+  return write.index <= part.end;
 }

@@ -6,7 +6,10 @@
 import { Findings, type Verdict } from "../verdict.js";
 
 export class StrangersApart {
-  private readonly findings = new Findings("clusters of one catalogue never meet", {});
+  private readonly findings = new Findings("clusters of one catalogue never meet", {
+    clusters: 1,
+    meetings: 1,
+  });
 
   /** Somebody at a node was asked for a link by somebody of another cluster. */
   met(from: string, to: string, isLetIn: boolean): void {
