@@ -126,7 +126,10 @@ const client = new SvcClient({
   endpoints: nodes.ids.map((id) => `http://127.0.0.1:${nodes.portsOf(id).grpc}`),
 });
 try {
+  const frozenMs = async (): Promise<number> =>
+    1000 * (await total(nodes, /^svc_range_frozen_seconds_sum/));
   const windows: string[][] = [];
+  const frozen: number[] = [];
   const splits: string[][] = [];
   const splitSeconds: number[] = [];
   for (let round = 1; round <= ROUNDS; round++) {
@@ -147,18 +150,21 @@ try {
     windows.push(row(`${round} rest, inside`, 5, inside.take()));
     windows.push(row(`${round} rest, beside`, 5, beside.take()));
     const bytesBefore = await total(nodes, /^svc_range_moved_bytes_total/);
+    const frozenBeforeMs = await frozenMs();
     const middle = keyOf(space, KEYS / 2);
     const split = await atLeader(clients, (each) => each.ranges.split(space, middle));
     const seconds = split.tookMs / 1000;
     windows.push(row(`${round} split, inside`, seconds, inside.take()));
     windows.push(row(`${round} split, beside`, seconds, beside.take()));
     const bytes = (await total(nodes, /^svc_range_moved_bytes_total/)) - bytesBefore;
+    frozen.push((await frozenMs()) - frozenBeforeMs);
     splitSeconds.push(seconds);
     splits.push([
       String(round),
       split.result.status,
       seconds.toFixed(2),
       (bytes / 2 ** 20).toFixed(1),
+      (frozen.at(-1) ?? 0).toFixed(1),
     ]);
     await inside.end();
     await beside.end();
@@ -166,11 +172,12 @@ try {
     for (const each of clients) await each.ranges.unregister(space);
   }
   printTable(["window", "s", "writes/s", "p50 ms", "p99 ms", "longest ms", "failed"], windows);
-  printTable(["split", "status", "s", "MiB moved"], splits);
+  printTable(["split", "status", "s", "MiB moved", "frozen ms"], splits);
   console.log(`a split of ${KEYS} keys: ${median(splitSeconds).toFixed(2)} s (median)`);
-  const frozen = await total(nodes, /^svc_range_frozen_seconds_sum/);
-  const count = await total(nodes, /^svc_range_frozen_seconds_count/);
-  console.log(`frozen: ${((1000 * frozen) / count).toFixed(1)} ms on average, ${count} moves`);
+  const longestMs = Math.max(...frozen);
+  console.log(
+    `keys frozen: ${median(frozen).toFixed(1)} ms (median), ${longestMs.toFixed(1)} at most`,
+  );
   const small: number[] = [];
   for (let round = 1; round <= ROUNDS; round++) {
     const space = `small-${round}`;
