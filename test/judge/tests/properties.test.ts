@@ -254,6 +254,15 @@ t.test("one holder per lease, in true time with drift (T3, T4)", (test) => {
     ],
     [
       "pass",
+      "also one that is answered after the lease that it had shortened",
+      [
+        grant,
+        [5, 120, "a", lock("try-extend", "A", "Extended 0", 10)],
+        [50, 51, "b", lock("try-lock", "B", "Locked 1")],
+      ],
+    ],
+    [
+      "pass",
       "an unknown release may have worked",
       [
         grant,

@@ -107,8 +107,13 @@ export class Phases {
     const [listed] = await run.ranges.listed(1, keySpace);
     this.count = listed?.descriptors.length ?? 0;
     if (this.count === 0) {
-      const status = await run.change("register", { keySpace }, 1);
-      if (!/Seeded/.test(status)) throw new Error(`register is answered ${status}`);
+      let status = "";
+      // While leaders change it is sent back, or nobody knows what came of it: registering repeats.
+      const registered = async (): Promise<boolean> => {
+        status = await run.change("register", { keySpace }, await this.metaLeader());
+        return /Seeded/.test(status);
+      };
+      await eventually("the key space is registered", registered, () => status);
     }
     return this.metaLeader();
   }

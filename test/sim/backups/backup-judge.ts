@@ -27,7 +27,7 @@ import type {
 } from "../../judge/checkers/backups/seen-backups.js";
 import { checkAllocationOrder } from "../../judge/checkers/clients/allocation-order.js";
 import { checkAnsweredOnce } from "../../judge/checkers/clients/answered-once.js";
-import { withLeaderships } from "../../judge/checkers/clients/leaderships.js";
+import { splitSpaces, withLeaderships } from "../../judge/checkers/clients/leaderships.js";
 import { checkLinearizability } from "../../judge/checkers/clients/linearizability.js";
 import { checkOneHolder } from "../../judge/checkers/clients/one-holder.js";
 import { checkTokensGrow } from "../../judge/checkers/clients/tokens-grow.js";
@@ -154,7 +154,11 @@ export class BackupJudge {
     private readonly partitions: number,
     private readonly endMs: number,
   ) {
-    this.movable = new Set(BUCKETS.slice(0, run.parts.plan.ranges?.spaces ?? 0));
+    const histories = [run.first, ...run.restorer.known].map(({ history }) => history);
+    this.movable = new Set([
+      ...BUCKETS.slice(0, run.parts.plan.ranges?.spaces ?? 0),
+      ...histories.flatMap((history) => [...splitSpaces(history.history(endMs))]),
+    ]);
   }
 
   judge(): void {

@@ -117,6 +117,8 @@ export class Restorer {
     const target = `r${++this.asked}`;
     const targetTimeMs = this.targetTime(leaf);
     this.open = { server, target };
+    // What is turned later may have been read before.
+    const wasSpoilt = this.run.catalogued.spoilt.has(leaf.id);
     let isOpen = true;
     const ended = (): boolean => {
       if (!isOpen) return false;
@@ -145,6 +147,7 @@ export class Restorer {
         if (!ended()) return;
         const isDone = "answer" in end;
         this.said(leaf, target, isDone, wordsOf(end));
+        if (isDone && wasSpoilt) parts.checks.whole.spoilt(leaf.id, false);
         if (isDone) this.begin(leaf, target, targetTimeMs);
         done();
       });
@@ -189,13 +192,12 @@ export class Restorer {
   }
 
   private begin(leaf: Published, target: string, targetTimeMs: number): void {
-    const { parts, root, catalogued } = this.run;
+    const { parts, root } = this.run;
     const { world, checks } = parts;
     const request = { leafId: leaf.id, targetDir: target, targetTimeMs, sequenceSkip: 0n };
     const restored = root.found(target, request);
     if (restored === null) return checks.targets.ended(target, true, false);
     checks.went.count("restores");
-    if (catalogued.spoilt.has(leaf.id)) checks.whole.spoilt(leaf.id, false);
     if (this.made.some((one) => one.leaf === leaf))
       checks.went.count("second restores of a backup");
     if (this.made.length > 0) checks.went.count("second restores");

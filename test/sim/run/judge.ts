@@ -14,7 +14,7 @@ import {
 } from "../../judge/checkers/history-checks.js";
 import { checkNothingGranted } from "../../judge/checkers/clients/nothing-granted.js";
 import { throughMoves } from "../../judge/checkers/ranges/through-moves.js";
-import { withLeaderships } from "../../judge/checkers/clients/leaderships.js";
+import { splitSpaces, withLeaderships } from "../../judge/checkers/clients/leaderships.js";
 import { Findings, type Verdict } from "../../judge/checkers/verdict.js";
 import { hashPartition, keyHashText } from "../../../src/base/routing.js";
 import { BUCKETS } from "../clients/kv-requests.js";
@@ -146,15 +146,6 @@ function replicaWorldOf({ placer }: Plan, host: HostSettings): ReplicaWorld | nu
   };
 }
 
-/** Key spaces that somebody asked to split: they may have moved. */
-function splitSpaces({ history }: RunResult): ReadonlySet<string> {
-  const spaces = new Set<string>();
-  for (const { operation } of history.attempts) {
-    if (operation.kind === "split-range") spaces.add(operation.keySpace);
-  }
-  return spaces;
-}
-
 /** Keys of each key space that are looked at for who accepts them. */
 const PROBES = 16;
 
@@ -218,7 +209,7 @@ export function judge(plan: Plan, options: RunOptions = {}): Judged {
   const before = process.cpuUsage();
   const partitions = host.initialPartitions;
   const { ranges } = checks;
-  const moved = ranges?.movedSpaces ?? splitSpaces(result);
+  const moved = ranges?.movedSpaces ?? splitSpaces(result.history);
   const history = withLeaderships(result.history, checks.leaderships, partitions, moved);
   const isAside = profile.hasRangesAtTimes === true;
   const ofMoves = ranges === null ? [] : [throughMoves(history, ranges.made, ranges.rangesOf)];

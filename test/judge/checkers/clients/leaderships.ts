@@ -87,6 +87,15 @@ function spaceOf(operation: Operation): string {
   return "prefix" in operation ? operation.prefix : "";
 }
 
+/** Key spaces that somebody asked to split: what is in them may lie elsewhere than by its hash. */
+export function splitSpaces({ attempts }: History): ReadonlySet<string> {
+  const spaces = new Set<string>();
+  for (const { operation } of attempts) {
+    if (operation.kind === "split-range") spaces.add(operation.keySpace);
+  }
+  return spaces;
+}
+
 /**
  * The history with the terms of answers about ephemeral locks and keys, and of allocations, where
  * they are certain.

@@ -136,7 +136,12 @@ function believedUntil(
   const extensions = own.filter((attempt) => attempt.operation.kind === "try-extend");
   let settled = answered.returnOrder ?? 0;
   for (const attempt of extensions) {
-    if (shownToken(attempt)?.token !== token || (attempt.returnMs ?? Infinity) >= untilMs) continue;
+    if (shownToken(attempt)?.token !== token) continue;
+    if ((attempt.returnMs ?? Infinity) >= untilMs) {
+      // It is not heard of in time, and may have shortened the lease long before.
+      untilMs = Math.min(untilMs, after(attempt));
+      continue;
+    }
     // Of two that overlapped nobody knows which came last.
     const isOnly = attempt.callOrder > settled;
     untilMs = isOnly ? after(attempt) : Math.min(untilMs, after(attempt));
