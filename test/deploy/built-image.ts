@@ -1,0 +1,192 @@
+/**
+ * The image, built and run on this machine (`npm run deploy-check`): bases made of Debian packages and this machine's Node, no
+ * registry; then nobody's user, a read-only root, no capability, no new privileges, bounded memory, a stop in time.
+ *
+ * Owns its folder with all storage of containers in it. `SVC_IMAGE_BASE`: a root file system (tar) with g++, make and python3
+ * that saves making one. `SVC_IMAGE_RUNTIME`: another runtime than runc.
+ */
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { pathToFileURL } from "node:url";
+import t from "tap";
+import { root } from "../tidy/sources.js";
+
+const PROGRAMS = ["buildah", "podman", "mmdebstrap", "runc"];
+const PACKAGES = "ca-certificates,g++,make,python3";
+const UID = 65532;
+const TAG = "localhost/svc:check";
+const MEMORY_MIB = 512;
+
+t.setTimeout(1_800_000);
+const missing = PROGRAMS.filter((name) => spawnSync(name, ["--version"]).error !== undefined);
+const folder = mkdtempSync(join(tmpdir(), "svc-image-"));
+const storage = ["--root", join(folder, "storage"), "--runroot", join(folder, "run")];
+const driver = ["--storage-driver", "vfs"];
+t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+
+interface Ended {
+  readonly status: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+function run(program: string, ...words: readonly string[]): Ended {
+  return spawnSync(program, words, { encoding: "utf8", maxBuffer: 64 * 1024 * 1024 });
+}
+
+function done(program: string, ...words: readonly string[]): string {
+  const { status, stdout, stderr } = run(program, ...words);
+  if (status !== 0)
+    throw new Error(`${program} ${words.join(" ")}\n${stdout}\n${stderr}`.slice(-8000));
+  return stdout.trim();
+}
+
+const buildah = (...words: readonly string[]): string =>
+  done("buildah", ...storage, ...driver, ...words);
+const runtime = process.env["SVC_IMAGE_RUNTIME"] ?? "runc";
+const podmanRaw = (...words: readonly string[]): Ended =>
+  run(
+    "podman",
+    ...storage,
+    ...driver,
+    "--runtime",
+    runtime,
+    "--cgroup-manager",
+    "cgroupfs",
+    ...words,
+  );
+
+function podman(...words: readonly string[]): string {
+  const { status, stdout, stderr } = podmanRaw(...words);
+  if (status !== 0) throw new Error(`podman ${words.join(" ")}\n${stdout}\n${stderr}`.slice(-8000));
+  return stdout.trim();
+}
+
+/** A base with this machine's Node, its npm and its headers where the official images have them. */
+function makeBase(name: string): void {
+  let files = process.env["SVC_IMAGE_BASE"] ?? "";
+  if (files === "") {
+    files = join(folder, "base.tar");
+    done("mmdebstrap", "--variant=minbase", `--include=${PACKAGES}`, "bookworm", files);
+  }
+  const prefix = dirname(dirname(process.execPath));
+  const container = buildah("from", "scratch");
+  buildah("add", "--quiet", container, files, "/");
+  buildah("copy", "--quiet", container, process.execPath, "/usr/local/bin/node");
+  for (const [from, to] of [
+    ["lib/node_modules/npm", "/usr/local/lib/node_modules/npm"],
+    ["include/node", "/usr/local/include/node"],
+  ] as const) {
+    buildah("copy", "--quiet", container, join(prefix, from), to);
+  }
+  const authorities = run("npm", "config", "get", "cafile").stdout.trim();
+  if (existsSync(authorities)) {
+    buildah("copy", "--quiet", container, authorities, "/usr/local/etc/authorities.pem");
+    const settings = join(folder, "npmrc");
+    writeFileSync(settings, "cafile=/usr/local/etc/authorities.pem\n");
+    buildah("copy", "--quiet", container, settings, "/usr/local/etc/npmrc");
+  }
+  const npm = "../lib/node_modules/npm/bin/npm-cli.js";
+  const link = ["ln", "-s", npm, "/usr/local/bin/npm"];
+  buildah("run", "--isolation", "chroot", container, "--", ...link);
+  buildah("commit", "--quiet", "--rm", container, name);
+}
+
+/** As the README has it run; `--network host`, so that no network has to be made. */
+const HARD = [
+  "--network=host",
+  "--read-only",
+  "--read-only-tmpfs=false",
+  "--cap-drop=ALL",
+  "--security-opt=no-new-privileges",
+  `--memory=${MEMORY_MIB}m`,
+  "--ulimit=nofile=4096:4096",
+  "--ulimit=nproc=4096:4096",
+  "--init=false",
+];
+const NODE = ["--peer-port=off", "--grpc-port=0", "--https-port=off", "--health-port=0"];
+
+async function until<T>(what: string, seen: () => T | null): Promise<T> {
+  const endMs = performance.now() + 120_000;
+  for (;;) {
+    const value = seen();
+    if (value !== null) return value;
+    if (performance.now() > endMs) throw new Error(`never: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 250));
+  }
+}
+
+function statusOf(name: string): Record<string, string> {
+  const lines = podman("exec", name, "cat", "/proc/1/status").split("\n");
+  const pairs = lines.map((line) => line.split(":\t", 2) as [string, string]);
+  return Object.fromEntries(pairs.map(([key, value]) => [key, value.trim()]));
+}
+
+t.test("the image is built, and runs as nobody in a read-only root", async (t) => {
+  if (missing.length > 0) return t.pass(`skipped: ${missing.join(", ")} not installed`);
+  makeBase("localhost/base:check");
+  const script = pathToFileURL(join(root, "scripts", "image.mjs")).href;
+  const { buildWords, labels } = (await import(script)) as {
+    buildWords(builder: string, tag: string, more: readonly string[]): string[];
+    labels(): Readonly<Record<string, string>>;
+  };
+  const bases = ["BUILD_BASE", "RUN_BASE"].flatMap((name) => [
+    "--build-arg",
+    `${name}=localhost/base:check`,
+  ]);
+  buildah(...buildWords("buildah", TAG, ["--isolation", "chroot", ...bases]));
+  const [inspected] = JSON.parse(podman("image", "inspect", TAG)) as [
+    { readonly Labels: Record<string, string>; readonly Size: number; readonly User: string },
+  ];
+  const { VERSION, REVISION, LEVELS } = labels();
+  t.match(inspected, {
+    User: `${UID}:${UID}`,
+    Labels: {
+      "org.opencontainers.image.version": VERSION,
+      "org.opencontainers.image.revision": REVISION,
+      "svc.levels": LEVELS,
+    },
+  });
+  const version = podmanRaw("run", "--rm", ...HARD, TAG, "--version");
+  t.equal(version.stdout.trim(), `svc-server ${VERSION}`, version.stderr);
+  const volume = ["--volume", "svc-check:/var/lib/svc"];
+  podman("run", "--detach", "--name", "one", ...HARD, ...volume, TAG, ...NODE);
+  const logs = (): string => podmanRaw("logs", "one").stdout;
+  const listening = await until("it listens", () =>
+    /listening grpc=(\S+) .* health=(\S+)/.exec(logs()),
+  );
+  const [, grpc = "", health = ""] = listening;
+  const status = statusOf("one");
+  t.match(status, { Uid: new RegExp(`^${UID}\\t${UID}`), Gid: new RegExp(`^${UID}`) });
+  t.match(status, { CapEff: /^0+$/, CapPrm: /^0+$/, NoNewPrivs: "1", Name: /^node/ });
+  const exec = (...words: string[]): Ended => podmanRaw("exec", "one", ...words);
+  t.not(exec("touch", "/opt/svc/x").status, 0, "the root is read only");
+  const probe = ["node", "/opt/svc/dist/bin/svc-server.js", "--probe"];
+  t.equal(exec(...probe, `http://${health}/livez`).status, 0);
+  await until("it is ready", () =>
+    exec(...probe, `http://${health}/readyz`).status === 0 ? true : null,
+  );
+  const cli = ["svc-cli", "-c", grpc];
+  t.match(exec(...cli, "--set", "k", "--value", "v").stdout, /^r0 set/);
+  const beganMs = performance.now();
+  podman("stop", "--time", "45", "one");
+  const stopMs = performance.now() - beganMs;
+  t.ok(stopMs < 44_000, "it was not killed");
+  const ended = podman("inspect", "--format", "{{.State.ExitCode}} {{.State.OOMKilled}}", "one");
+  t.equal(ended, "0 false");
+  podman("start", "one");
+  const again = await until("it listens again", () => {
+    const found = [...logs().matchAll(/listening grpc=(\S+) /g)];
+    return found.length < 2 ? null : (found[1]?.[1] ?? "");
+  });
+  const kept = await until("what was written is there", () => {
+    const { status: exit, stdout } = exec("svc-cli", "-c", again, "--get", "k");
+    return exit === 0 ? stdout : null;
+  });
+  t.match(kept, /^r0 v/);
+  podman("rm", "--force", "--time", "20", "one");
+  const mib = Math.round(inspected.Size / 1024 / 1024);
+  t.comment(`${mib} MiB with a base of its own; stopped in ${(stopMs / 1000).toFixed(2)} s`);
+});
