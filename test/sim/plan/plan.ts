@@ -215,7 +215,11 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
     ticks: profile.ticks ?? 60_000,
     clients: pick(prng, profile.clients),
     thinkMs: pick(prng, profile.thinkMs),
-    operations: weightsOf(profile.operations, { ...laterWeights(later), ...weights(prng) }),
+    operations: {
+      ...weightsOf(profile.operations, { ...laterWeights(later), ...weights(prng) }),
+      // What others do about ranges is told to checkers of its own, and to no history.
+      ...(ranges === null ? {} : { ranges: 0 }),
+    },
     faults: profile.hasAllFaults === true ? profile.faults : chosen,
     faultEveryMs: pick(prng, profile.faultEveryMs ?? [500, 2000, 5000, 15_000]),
     host: {
