@@ -170,14 +170,24 @@ async function fullDisk(t: Test): Promise<void> {
   });
 }
 
+/** A coordinated backup: repeated, as the runbook says, while leaders are on their way. */
+async function taken(t: Test, stage: Stage, boxes: readonly string[]): Promise<Shown> {
+  let shown: Shown = { status: 1, text: "" };
+  await stage.until("a coordinated backup is taken", async () => {
+    shown = await stage.run(boxes, 1);
+    if (shown.status !== 0) t.comment(shown.text);
+    return shown.status === 0;
+  });
+  return shown;
+}
+
 async function backedUp(t: Test): Promise<void> {
   const stage = await founded(t);
   let backup = "";
   await runbook(t, "Backups", async (t, boxes) => {
-    const shown = await stage.run(boxes, 1);
-    isDone(t, shown, "a coordinated backup is taken");
+    const shown = await taken(t, stage, boxes);
     backup = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/.exec(shown.text)?.[0] ?? "";
-    t.ok(shown.text.split(backup).length >= 3, "and listed");
+    t.ok(backup !== "" && shown.text.split(backup).length >= 3, "and listed");
   });
   await runbook(t, "All disks are lost", async (t, boxes) => {
     await stage.kill(1, 2, 3);
@@ -193,8 +203,7 @@ async function backedUp(t: Test): Promise<void> {
       await stage.ready(id);
     }
     await healthy(stage);
-    const own = await stage.run(boxesOf(RUNBOOKS, "Backups"), 1);
-    isDone(t, own, "the first backup of the new cluster");
+    await taken(t, stage, boxesOf(RUNBOOKS, "Backups"));
   });
   await runbook(t, "Upgrade and way back", async (t, [ready = "", finalize = ""]) => {
     for (const id of [3, 2, 1]) {
