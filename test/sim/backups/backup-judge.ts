@@ -397,18 +397,21 @@ function grantsOf(history: History): GrantSeen[] {
   return grants;
 }
 
-/** By sequence, what it was seen to have; in a restored cluster until it was made anew there. */
+/** By sequence, what it was seen to have; in a restored cluster until it may have been made anew there. */
 function incarnationsOf(history: History, isFirst: boolean): Map<string, Set<bigint>> {
-  const found = new Map<string, Set<bigint>>();
-  const anew = new Set<string>();
-  for (const { operation, outcome } of history.attempts) {
-    if (!("name" in operation) || operation.kind === "allocate") continue;
+  const anewAt = new Map<string, number>();
+  for (const { operation, callOrder } of isFirst ? [] : history.attempts) {
+    const { kind } = operation;
+    if (kind !== "create-sequence" && kind !== "delete-sequence") continue;
     const name = operation.name.trim();
-    const isAnew = operation.kind === "create-sequence" || operation.kind === "delete-sequence";
-    if (isAnew && !isFirst) anew.add(name);
-    if (outcome?.kind !== "ok" || anew.has(name)) continue;
+    anewAt.set(name, Math.min(anewAt.get(name) ?? Infinity, callOrder));
+  }
+  const found = new Map<string, Set<bigint>>();
+  for (const { operation, outcome, returnOrder } of history.attempts) {
+    if (!("name" in operation) || operation.kind === "allocate" || outcome?.kind !== "ok") continue;
+    const name = operation.name.trim();
     const { sequence } = outcome.result as SequenceResult;
-    if (sequence === null) continue;
+    if (sequence === null || (returnOrder ?? Infinity) > (anewAt.get(name) ?? Infinity)) continue;
     let known = found.get(name);
     if (known === undefined) found.set(name, (known = new Set()));
     known.add(sequence.incarnation);

@@ -143,8 +143,8 @@ export class SimLink {
     if (!isSilent) {
       this.loseLater(why);
       if (name === "calls") this.tellAnswersLost(lane.receiver);
-      return true;
     }
+    // Also where the word of its end was on its way while the way was cut, and is lost.
     network.world.schedule(network.echoMs[name], () => {
       if (this.lanes !== null && connection === this.connection) this.lose(why);
     });
