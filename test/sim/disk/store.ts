@@ -38,6 +38,8 @@ export class SimRows {
   bytes = 0;
   isFull = false;
   hungUntilMs = 0;
+  /** What was written while it hung ends then, also if it hangs no more. */
+  lateUntilMs = 0;
   readonly counts = { transactions: 0, lost: 0, keptUnacknowledged: 0, full: 0 };
 
   constructor(
@@ -267,6 +269,7 @@ class SimStore implements StorePort {
     const { world, prng } = rows;
     const takesMs = rows.temper.commitMs * (0.5 + prng.below(1024) / 1024);
     const delayMs = Math.max(takesMs, rows.hungUntilMs - world.nowMs + takesMs);
+    rows.lateUntilMs = Math.max(rows.lateUntilMs, rows.hungUntilMs);
     world.schedule(delayMs, () => {
       const end = rows.finish(transaction);
       if (end === null) return;

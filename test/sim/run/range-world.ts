@@ -180,7 +180,7 @@ export class RangeWorld {
     const there = this.servers.filter(({ isRetired }) => !isRetired);
     const isWell = there.every(({ running, disk, rows, deafTo, isLost }) => {
       if (running === null || isLost || deafTo.size > 0) return false;
-      const isHung = Math.max(disk.hungUntilMs, rows.hungUntilMs) > nowMs;
+      const isHung = Math.max(disk.hungUntilMs, rows.hungUntilMs, rows.lateUntilMs) > nowMs;
       const isBad = isHung || disk.isFull || rows.isFull || disk.slowness > 1;
       const { isPaused, costMs } = running.life;
       if (isBad || isPaused || costMs > 0 || running.node.shuttingDown) return false;
