@@ -12,7 +12,7 @@ import { failure, ok } from "../base/result.js";
 import { type GroupRecord, readStamp, writeStamp } from "../machine/commands/group-record.js";
 import { decodeLockRow } from "../machine/locks/lock-row.js";
 import { decodeSequenceRow } from "../machine/sequences/sequence-row.js";
-import { SnapshotCheck } from "../machine/snapshot/check.js";
+import { type RowVisitor, SnapshotCheck } from "../machine/snapshot/check.js";
 import type { ChunkRow } from "../machine/snapshot/chunk-row.js";
 import { StateDigest } from "../machine/store/digest.js";
 import { RowKind } from "../machine/store/keys.js";
@@ -81,7 +81,13 @@ export class ImageEncoder {
   }
 }
 
-/** Reads an image from its bytes, slice after slice. `take`: gets each chunk that is whole. */
+/** Follows the chunks of a partition's image, and shows its rows. */
+export type ChunkFollower = (partition: number, visit: RowVisitor) => SnapshotCheck;
+
+/**
+ * Reads an image from its bytes, slice after slice. `take`: gets each chunk that is whole.
+ * `follow`: makes what chunks are checked by, for whoever fills something with their rows.
+ */
 export class ImageDecoder {
   private readonly frames: FrameDecoder;
   private head: ImageHead | null = null;
@@ -93,6 +99,8 @@ export class ImageDecoder {
   constructor(
     private readonly path: string,
     private readonly take: (chunk: Uint8Array) => void = () => undefined,
+    private readonly follow: ChunkFollower = (partition, visit) =>
+      new SnapshotCheck(partition, visit),
   ) {
     this.frames = new FrameDecoder(path, frameSeed(FILE_KIND), (kind, body, offset) =>
       this.frame(kind, body, offset),
@@ -144,7 +152,7 @@ export class ImageDecoder {
     };
     if (!reader.isComplete()) return damage(this.path, offset, "the head is malformed");
     this.head = head;
-    this.check = new SnapshotCheck(head.origin.partition, (row) => this.row(row));
+    this.check = this.follow(head.origin.partition, (row) => this.row(row));
     return null;
   }
 

@@ -40,7 +40,8 @@ import type { MetaContext } from "./meta/meta-context.js";
 import { MetaReads } from "./meta/meta-reads.js";
 import type { FrozenGroup, Memtable } from "./store/memtable.js";
 import { DataReads } from "./data-reads.js";
-import { RestoreSink, sweepGenerations } from "./snapshot/restore.js";
+import type { RowVisitor } from "./snapshot/check.js";
+import { RestoreSink, type RowTarget, intoMemtable, sweepGenerations } from "./snapshot/restore.js";
 import { GroupRows } from "./store/rows.js";
 import { CopySource } from "./ranges/copy-source.js";
 import { RowCensus } from "./census.js";
@@ -358,12 +359,16 @@ export class Machine {
 
   /**
    * Starts to fill a fresh generation from a snapshot; the current one stays until `install`. A
-   * second begin makes the first one's rows rubbish for `sweep`.
+   * second begin makes the first one's rows rubbish for `sweep`. `target`: where its rows go; by
+   * `install` they are where reads find them. `seen`: is shown each of them.
    */
-  beginRestore(): RestoreSink {
+  beginRestore(
+    target: RowTarget = intoMemtable(this.memtable),
+    seen: RowVisitor | null = null,
+  ): RestoreSink {
     this.lastGeneration++;
     this.memtable.put(this.recordKey, encodeGroupRecord(this.record()));
-    this.filling = new RestoreSink(this.memtable, this.group, this.lastGeneration);
+    this.filling = new RestoreSink(target, this.group, this.lastGeneration, seen);
     return this.filling;
   }
 

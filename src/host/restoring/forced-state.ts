@@ -95,7 +95,7 @@ export class ForcedState {
     /** The rows of the meta partition fit: they are lifted in one flush. */
     heldBytesMax = HELD_BYTES_MAX,
   ) {
-    this.rows = new RowFlush(store, undefined, heldBytesMax);
+    this.rows = new RowFlush(store, undefined, false, heldBytesMax);
   }
 
   /** Looks at what is there. */

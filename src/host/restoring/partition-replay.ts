@@ -15,6 +15,7 @@ import { LogDecoder } from "../../backup/log-file.js";
 import type { Manifest } from "../../backup/manifest.js";
 import { imageName, logName } from "../../backup/names.js";
 import type { PartitionId } from "../../base/ids.js";
+import { present } from "../../base/assert.js";
 import { failure, ok } from "../../base/result.js";
 import type { DecodedEntry } from "../../machine/commands/codec.js";
 import { Machine } from "../../machine/machine.js";
@@ -84,17 +85,23 @@ export class PartitionReplay {
   }
 
   private image(manifest: Manifest, done: RestoreDone<null>): void {
-    const sink: RestoreSink = this.machine.beginRestore();
+    const { rows, machine } = this;
+    let sink: RestoreSink | null = null;
     const { path, sum } = fileOf(manifest, imageName(this.order.partition));
-    const decoder = new ImageDecoder(path, (chunk) => {
-      const taken = sink.take(chunk);
-      if (!taken.ok) this.fault ??= failure("CorruptArtifact", `"${path}": ${taken.message}`);
+    // Checked once, as they are taken: by what fills the generation, as one of its own group.
+    const decoder = new ImageDecoder(path, undefined, (_partition, visit) => {
+      sink = machine.beginRestore(rows.imageRow, visit);
+      return sink.check;
     });
     this.read(path, sum, decoder, (image) => {
       if (!image.ok) return done(image);
-      this.machine.install(sink);
-      this.membership = this.membershipOf(image.value.head);
-      done(ok(null));
+      // Rows are read from here on.
+      rows.flush((flushed) => {
+        if (!flushed.ok) return done(flushed);
+        machine.install(present(sink, "an image that is whole was followed"));
+        this.membership = this.membershipOf(image.value.head);
+        done(ok(null));
+      });
     });
   }
 
@@ -160,9 +167,8 @@ export class PartitionReplay {
     };
     const between = (next: () => void): void => {
       order.onSlice();
-      if (!rows.isDue) return next();
-      rows.flush((flushed) => {
-        if (!flushed.ok) unflushed = flushed;
+      rows.relieve((relieved) => {
+        if (!relieved.ok) unflushed = relieved;
         next();
       });
     };

@@ -5,7 +5,7 @@
  * Owns the stores. Invariants: 1. One partition is replayed at a time, meta first: it says which
  * keys the others have. 2. Where a target time is asked for, the whole chain is replayed too, into
  * a store that is thrown away: its end has to be that of the live replicas, and says what went on
- * after the target. 3. What is read back from the disk is what was lifted, row by row.
+ * after the target. 3. What is read back from the disk is what was replayed and lifted, row by row.
  */
 import type { VerifiedChain } from "../../backup/validate.js";
 import { assert, present } from "../../base/assert.js";
@@ -89,16 +89,16 @@ export class StagedState {
       return done(failure("RestrictedCoverage", "The backup lacks the meta partition."));
     }
     const open =
-      (path: string, keep: (rows: RowFlush) => void) =>
+      (path: string, keepsSums: boolean, keep: (rows: RowFlush) => void) =>
       (next: RestoreDone<unknown>): void => {
         this.ports.stores.open(path, (opened) => {
           if (!opened.ok) return next(opened);
-          keep(new RowFlush(opened.value, this.ports.sorter));
+          keep(new RowFlush(opened.value, this.ports.sorter, keepsSums));
           next(ok(null));
         });
       };
-    const opens = [open(statePath, (rows) => (this.rows = rows))];
-    if (scratchPath !== null) opens.push(open(scratchPath, (rows) => (this.scratch = rows)));
+    const opens = [open(statePath, true, (rows) => (this.rows = rows))];
+    if (scratchPath !== null) opens.push(open(scratchPath, false, (rows) => (this.scratch = rows)));
     const replays = ids.map((id) => (next: RestoreDone<unknown>): void => {
       this.replayOne(partitionId(id), next);
     });
@@ -233,8 +233,9 @@ export class StagedState {
       if (this.order.isCancelled()) return next(failure("Cancelled", "The call was cancelled."));
       liftGroup(rows, group, order, this.ports.timer, (lifted) => {
         if (!lifted.ok) return next(lifted);
-        const { floors, evidence } = lifted.value;
+        const { floors } = lifted.value;
         this.floors = largestFloors(this.floors, floors);
+        const evidence = lifted.value.evidence(rows.sumsOf(group.partition));
         this.evidence.set(group.partition, evidence);
         this.order.onPartition();
         next(ok(null));

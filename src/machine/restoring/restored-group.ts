@@ -1,5 +1,6 @@
 /**
- * Makes of the state that a replay ended at the state that a new cluster begins with, row by row.
+ * Makes of the state that a replay ended at the state that a new cluster begins with, row by row:
+ * the kinds of rows that change, and those that say what was handed out.
  *
  * Writes the rows of one group and its record, while no machine has it. Invariants: 1. Token floor,
  * ephemeral floor and incarnations are above all that the old cluster and earlier restores could
@@ -8,6 +9,7 @@
  * 4. The record is written last; an overflow writes none, and what was written is thrown away.
  */
 import { assert } from "../../base/assert.js";
+import { xxh32 } from "../../base/xxhash.js";
 import { NO_CONFIG, NO_PLACEMENT, type PartitionId } from "../../base/ids.js";
 import {
   type GroupRecord,
@@ -16,7 +18,6 @@ import {
 } from "../commands/group-record.js";
 import { decodeLockRow } from "../locks/lock-row.js";
 import { decodeSequenceRow } from "../sequences/sequence-row.js";
-import { StateDigest } from "../store/digest.js";
 import {
   type ByteKey,
   RowKind,
@@ -25,17 +26,21 @@ import {
   keySuccessor,
 } from "../store/keys.js";
 import type { Memtable } from "../store/memtable.js";
+import { RowSums } from "../store/row-sums.js";
 import { type RestoredFloors, liftedEphemeralFloor, liftedTokenFloor } from "./lifted.js";
-import { type RestoreOrder, restoredRow } from "./restored-rows.js";
+import { CHANGED_KINDS, type RestoreOrder, restoredRow } from "./restored-rows.js";
+
+const KINDS: readonly number[] = [RowKind.lock, ...CHANGED_KINDS];
 
 export class RestoredGroup {
   private readonly prefix: ByteKey;
-  private cursor: ByteKey;
+  /** Which of KINDS is gone over, and from where on. */
+  private at = 0;
+  private cursor: ByteKey | null = null;
   private highestToken = -1n;
   private highestIncarnation = 0;
-  private dataBytes = 0;
-  private readonly digest = new StateDigest();
-  private rows = 0;
+  /** By so much the rows became larger. */
+  private grownBytes = 0;
   private state: "more" | "done" | "overflow" = "more";
   private written: GroupRecord | null = null;
 
@@ -47,7 +52,6 @@ export class RestoredGroup {
     private readonly order: RestoreOrder,
   ) {
     this.prefix = generationPrefix(group, record.generation);
-    this.cursor = this.prefix;
   }
 
   /**
@@ -57,32 +61,49 @@ export class RestoredGroup {
   step(limit: number): "more" | "done" | "overflow" {
     if (this.state !== "more") return this.state;
     const changes: [ByteKey, Uint8Array | null][] = [];
-    let count = 0;
-    this.memtable.scan(this.cursor, keySuccessor(this.prefix), (key, bytes) => {
+    for (let left = limit; left > 0 && this.isGoingOn;) left = this.stepKind(left, changes);
+    for (const [key, row] of changes) {
+      if (row === null) this.memtable.delete(key);
+      else this.memtable.put(key, row);
+    }
+    if (this.state === "more" && !this.isGoingOn) this.state = this.finish();
+    return this.state;
+  }
+
+  private get isGoingOn(): boolean {
+    return this.state === "more" && this.at < KINDS.length;
+  }
+
+  /** Goes over up to `limit` rows of one kind; how many of them are left to go over. */
+  private stepKind(limit: number, changes: [ByteKey, Uint8Array | null][]): number {
+    const kind = KINDS[this.at] as number;
+    const prefix = this.prefix + String.fromCharCode(kind);
+    let left = limit;
+    this.memtable.scan(this.cursor ?? prefix, keySuccessor(prefix), (key, bytes) => {
       this.cursor = `${key}\0`;
-      const kind = key.charCodeAt(this.prefix.length);
       const row = restoredRow(kind, bytes, this.order);
       if (row === "overflow") {
         this.state = "overflow";
         return false;
       }
-      if (row !== bytes) changes.push([key, row === "gone" ? null : row]);
-      if (row !== "gone") this.note(kind, key, row);
-      return ++count < limit;
+      if (row === "gone") {
+        changes.push([key, null]);
+        this.grownBytes -= key.length - this.prefix.length - 1 + bytes.length;
+      } else {
+        if (row !== bytes) changes.push([key, row]);
+        this.grownBytes += row.length - bytes.length;
+        this.note(kind, row);
+      }
+      return --left > 0;
     });
-    for (const [key, row] of changes) {
-      if (row === null) this.memtable.delete(key);
-      else this.memtable.put(key, row);
+    if (left > 0) {
+      this.at++;
+      this.cursor = null;
     }
-    if (this.state === "more" && count < limit) this.state = this.finish();
-    return this.state;
+    return left;
   }
 
-  private note(kind: number, key: ByteKey, row: Uint8Array): void {
-    const name = key.slice(this.prefix.length + 1);
-    this.dataBytes += name.length + row.length;
-    this.digest.row(kind, name, row);
-    this.rows++;
+  private note(kind: number, row: Uint8Array): void {
     if (kind === RowKind.lock) {
       const token = decodeLockRow(row)?.token ?? -1n;
       if (token > this.highestToken) this.highestToken = token;
@@ -107,16 +128,16 @@ export class RestoredGroup {
       placedGeneration: NO_PLACEMENT,
       installedIndex: record.appliedIndex,
       installedTerm: record.appliedTerm,
-      dataBytes: record.dataBytes === null ? null : this.dataBytes,
+      dataBytes: record.dataBytes === null ? null : record.dataBytes + this.grownBytes,
     };
     this.memtable.put(groupRecordKey(this.group), encodeGroupRecord(this.written));
     return "done";
   }
 
-  /** How many rows there are, and a digest over them and the record: by `evidenceOf` again. */
-  get evidence(): string {
+  /** What is to be stored of the group, whose rows are these: `StoredEvidence` reads it back. */
+  evidence(rows: RowSums): string {
     assert(this.written !== null, "what a group holds is known at the end");
-    return evidenceText(this.rows, this.digest, encodeGroupRecord(this.written));
+    return evidenceText(rows, encodeGroupRecord(this.written));
   }
 
   /** What this group sets; a claim has the largest of all groups. Only when done. */
@@ -127,15 +148,13 @@ export class RestoredGroup {
   }
 }
 
-function evidenceText(rows: number, digest: StateDigest, record: Uint8Array): string {
-  digest.row(0, "", record);
-  return `${rows} rows ${digest.toString()}`;
+function evidenceText(rows: RowSums, record: Uint8Array): string {
+  return `${rows.toString()}, record ${xxh32(record, record.length)}`;
 }
 
 /** Reads what is stored of a group, as `RestoredGroup.evidence` tells it; slice by slice. */
 export class StoredEvidence {
-  private readonly digest = new StateDigest();
-  private rows = 0;
+  private readonly sums = new RowSums();
   private cursor: ByteKey | null = null;
 
   constructor(
@@ -153,10 +172,9 @@ export class StoredEvidence {
     let count = 0;
     memtable.scan(this.cursor ?? prefix, keySuccessor(prefix), (key, row) => {
       this.cursor = `${key}\0`;
-      this.digest.row(key.charCodeAt(prefix.length), key.slice(prefix.length + 1), row);
-      this.rows++;
+      this.sums.add(key.charCodeAt(prefix.length), key.slice(prefix.length + 1), row);
       return ++count < limit;
     });
-    return count < limit ? evidenceText(this.rows, this.digest, bytes) : null;
+    return count < limit ? evidenceText(this.sums, bytes) : null;
   }
 }

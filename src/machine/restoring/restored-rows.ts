@@ -41,6 +41,16 @@ export interface RestoreOrder {
   readonly sequenceSkip: bigint;
 }
 
+/** Kinds of rows that `restoredRow` may change. */
+export const CHANGED_KINDS: readonly number[] = [
+  RowKind.sequence,
+  RowKind.cluster,
+  RowKind.member,
+  RowKind.partition,
+  RowKind.formerMember,
+  RowKind.plannerHold,
+];
+
 /** "gone": the row is deleted. "overflow": the restore is refused. */
 export type RestoredRow = Uint8Array | "gone" | "overflow";
 

@@ -3,12 +3,12 @@
  * rows of generations that nobody needs any more, in slices: after an install, and after a crash in
  * a restore.
  *
- * Writes by the insert of the memtable, deletes in sweeps. Invariants: 1. Chunks come in order; a
- * wrong, damaged or foreign one ends the restore for good. 2. Nothing that readers of the current
- * generation see changes. 3. It is finished only when number of rows and digest agree. 4. Rows that
- * are no rows, or whose keys are not legal, are refused before they reach the memtable. 5. Rows of
- * a kept generation are never touched. 6. One slice deletes at most `limit` rows; a crash in
- * between costs nothing but the rest of the work.
+ * Writes by the insert of the memtable, or past it where nobody reads yet; deletes in sweeps.
+ * Invariants: 1. Chunks come in order; a wrong, damaged or foreign one ends the restore for good.
+ * 2. Nothing that readers of the current generation see changes. 3. It is finished only when number
+ * of rows and digest agree. 4. Rows that are no rows, or whose keys are not legal, are refused
+ * before they reach their target. 5. Rows of a kept generation are never touched. 6. One slice
+ * deletes at most `limit` rows; a crash in between costs nothing but the rest of the work.
  */
 import { failure, ok, type Result } from "../../base/result.js";
 import type { GroupRecord } from "../commands/group-record.js";
@@ -22,29 +22,42 @@ import {
 } from "../store/keys.js";
 import { decodeLockRow } from "../locks/lock-row.js";
 import type { Memtable } from "../store/memtable.js";
-import { SnapshotCheck } from "./check.js";
+import { SnapshotCheck, type RowVisitor } from "./check.js";
+import type { ChunkRow } from "./chunk-row.js";
 
 export type RestoreFailure = "damaged";
 
+/** Where the rows of a snapshot go. `prefix`: of the generation that they fill. */
+export type RowTarget = (prefix: ByteKey, row: ChunkRow) => void;
+
+/** Into the table of changes, where the next flush finds them. */
+export function intoMemtable(memtable: Memtable): RowTarget {
+  return (prefix, row) => {
+    // The chunk is its owner's again when it was taken.
+    memtable.insert(prefix + String.fromCharCode(row.kind) + row.nameKey, row.value.slice());
+  };
+}
+
 export class RestoreSink {
   readonly generation: number;
-  private readonly check: SnapshotCheck;
+  /** Chunks may be given to it as well as to `take`. */
+  readonly check: SnapshotCheck;
   private highest = -1n;
   /** Names and values of the rows taken so far. */
   dataBytes = 0;
 
-  constructor(memtable: Memtable, group: number, generation: number) {
+  /** `seen`: is shown each row that was taken. */
+  constructor(target: RowTarget, group: number, generation: number, seen: RowVisitor | null) {
     this.generation = generation;
     const prefix = generationPrefix(group, generation);
     this.check = new SnapshotCheck(group, (row) => {
-      // The chunk is its owner's again when it was taken.
-      const value = row.value.slice();
       if (row.kind === RowKind.lock) {
-        const token = decodeLockRow(value)?.token ?? -1n;
+        const token = decodeLockRow(row.value)?.token ?? -1n;
         if (token > this.highest) this.highest = token;
       }
-      memtable.insert(prefix + String.fromCharCode(row.kind) + row.nameKey, value);
+      target(prefix, row);
       this.dataBytes += row.sizeBytes;
+      seen?.(row);
     });
   }
 

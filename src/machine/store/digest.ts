@@ -27,7 +27,7 @@ export function keyHashOf(kind: number, bytes: Uint8Array, at: number, end: numb
 }
 
 /** The same of a byte key. */
-function keyHash(kind: number, key: ByteKey): number {
+export function keyHash(kind: number, key: ByteKey): number {
   let hash = (Math.imul(kind, PRIME_5) + key.length) | 0;
   for (let at = 0; at < key.length; at++) {
     hash = Math.imul(hash ^ key.charCodeAt(at), PRIME_1);

@@ -217,9 +217,17 @@ const COMMANDS: readonly Command[] = [
   create("other", { increment: 5n }),
 ];
 
+/** As groups count their data: names and values. */
+function bytesIn(rows: ReadonlyMap<string, string>): number {
+  let bytes = 0;
+  for (const [name, hex] of rows) bytes += name.length - 1 + hex.length / 2;
+  return bytes;
+}
+
 function restore(bench: Bench, order: RestoreOrder, limit = 2): [string, RestoredGroup] {
   bench.machine.close();
-  const group = new RestoredGroup(bench.memtable, partitionId(1), bench.machine.record(), order);
+  const record = { ...bench.machine.record(), dataBytes: bytesIn(contentOf(bench).rows) };
+  const group = new RestoredGroup(bench.memtable, partitionId(1), record, order);
   let said = "more";
   while (said === "more") said = group.step(limit);
   return [said, group];
@@ -243,7 +251,7 @@ t.test("P-137 a group is restored: floors lifted, position installed, the rest a
     }
     t.strictSame(after.record, {
       ...was,
-      dataBytes: after.record?.dataBytes,
+      dataBytes: bytesIn(after.rows),
       tokenFloor: 50n + TOKENS,
       ephemeralFloor: (4n + 65_536n) * EPHEMERAL_TOKENS_PER_TERM,
       membership: null,
@@ -327,6 +335,8 @@ t.test("P-138 a restored meta partition is refounded by the node that has it", (
     meta.one(0, { kind: "hold-planner", holder: "backup", forMs: 60_000 });
     const before = meta.machine.meta.cluster();
     const [said] = restore(meta, ORDER, 1);
+    const { rows, record } = contentOf(meta);
+    t.equal(record?.dataBytes, bytesIn(rows), "what is gone is not counted");
     t.equal(said, "done");
     const machine = new Machine(meta.memtable, partitionId(1));
     t.strictSame(machine.meta.members(), []);
