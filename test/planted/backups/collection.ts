@@ -65,16 +65,17 @@ export const collectionBugs: readonly RecordBug[] = [
     "the files of a chain go before its manifests",
     CRASH,
     "backup/collection",
-    "inOrder([...away, sync], (hidden) => {",
-    "inOrder([...remove, ...away, sync], (hidden) => {",
+    "inOrder([...away, this.sync], (hidden) => {",
+    `const early = ids.map((id): Step => (d) => archive.removeTree(id, d));
+      inOrder([...early, ...away, this.sync], (hidden) => {`,
   ),
   backup(
     "P-141",
     "leases are looked at once, before",
     LATE,
     "backup/collection",
-    "const isWanted = !protection.ok || ids.some(",
-    "const isWanted = !protection.ok && ids.some(",
+    "this.whileUnprotected(ids, show, () => this.removeHidden(chain, done));",
+    "this.removeHidden(chain, done);",
   ),
   backup(
     "P-141",
