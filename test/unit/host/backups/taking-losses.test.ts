@@ -140,22 +140,6 @@ t.test("P-130 P-133 a replica whose digest differs from its leader's is no sourc
   t.end();
 });
 
-t.test("P-136 a log of another cluster is not gone on from, however alike its places are", (t) => {
-  const cluster = filled(3, 0);
-  const keeper = [1, 2, 3].find((id) => id !== cluster.serverOf(0)) ?? 0;
-  const { backupId: parentId } = cluster.take(keeper, { kind: "full" }).manifest;
-  // As if another restored cluster, with the same topology, terms and indexes, had taken the parent.
-  tamper(cluster, (frame) => {
-    if (frame.class !== "answer" || frame.answer.kind !== "topology") return frame;
-    return { ...frame, answer: { ...frame.answer, lineage: "f".repeat(32) } };
-  });
-  const asked = cluster.take(keeper, { kind: "incremental", parentId });
-  t.match(asked.end, { ok: true, substitutionReason: "TopologyChangedSinceParent" });
-  t.equal(asked.manifest.type, "Full");
-  cluster.verified(asked.manifest.backupId);
-  t.end();
-});
-
 t.test("P-134 a cut whose pauses are not proved does not count", (t) => {
   const cluster = filled(3, 0);
   const keeper = cluster.serverOf(0) ?? 0;
