@@ -23,6 +23,8 @@ const VALUE_BYTES = 100;
 const KEYS_PER_CALL = 1000;
 const CALLS_IN_FLIGHT = 4;
 const MIB = 1024 ** 2;
+/** Times that a change of leaders may be in the way of a cut. */
+const PATIENCE = 10;
 /** Cuts whose pause is measured, on each cluster. */
 const CUTS = 4 * ROUNDS;
 
@@ -132,10 +134,19 @@ async function coordinator(nodes: LocalNodes): Promise<number> {
 /** How long each of so many coordinated cuts paused the partitions (ms). */
 async function pauses(nodes: LocalNodes): Promise<readonly number[]> {
   const found: number[] = [];
+  let patience = PATIENCE;
   while (found.length < CUTS) {
     const id = await coordinator(nodes);
     const before = (await nodes.metrics(id)).get("svc_backup_pause_seconds_sum") ?? 0;
-    await post(nodes, id, "/v1/backups/coordinated", {});
+    try {
+      await post(nodes, id, "/v1/backups/coordinated", {});
+    } catch (error) {
+      // Leaderships of a young cluster are still shared out: whoever leads then is asked.
+      if (--patience < 0 || !/RetryableLeadershipLoss|NotBackupCoord/.test(String(error)))
+        throw error;
+      await sleep(1000);
+      continue;
+    }
     const after = (await nodes.metrics(id)).get("svc_backup_pause_seconds_sum") ?? 0;
     found.push(1000 * (after - before));
   }

@@ -119,6 +119,9 @@ export class RestoredGroup {
     const tokenFloor = liftedTokenFloor(highestToken, record.tokenFloor, end, earlier);
     const ephemeralFloor = liftedEphemeralFloor(record.ephemeralFloor, end, earlier);
     if (tokenFloor === null || ephemeralFloor === null) return "overflow";
+    // Whoever began to count beside rows that were there already has counted less than there is.
+    const dataBytes =
+      record.dataBytes === null ? null : Math.max(0, record.dataBytes + this.grownBytes);
     this.written = {
       ...record,
       tokenFloor,
@@ -128,7 +131,7 @@ export class RestoredGroup {
       placedGeneration: NO_PLACEMENT,
       installedIndex: record.appliedIndex,
       installedTerm: record.appliedTerm,
-      dataBytes: record.dataBytes === null ? null : record.dataBytes + this.grownBytes,
+      dataBytes,
     };
     this.memtable.put(groupRecordKey(this.group), encodeGroupRecord(this.written));
     return "done";
