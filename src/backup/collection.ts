@@ -181,9 +181,7 @@ class Pass {
         steps.push((renamed) => archive.rename(name, manifestName(id), gone(renamed)));
       }
       if (steps.length === 0) return done(null);
-      inOrder([...steps, (synced) => archive.syncDirectory("", synced)], (result) =>
-        done(result.ok ? null : systemFault(result)),
-      );
+      inOrder([...steps, this.sync], (result) => done(result.ok ? null : systemFault(result)));
     });
   }
 

@@ -9,7 +9,13 @@
  */
 import { failure, ok } from "../../base/result.js";
 import type { ChunkRow } from "../../machine/snapshot/chunk-row.js";
-import { type ByteKey, KeySpace, writeByteKey } from "../../machine/store/keys.js";
+import {
+  type ByteKey,
+  KIND_AT,
+  KeySpace,
+  groupOfRow,
+  writeByteKey,
+} from "../../machine/store/keys.js";
 import { Memtable } from "../../machine/store/memtable.js";
 import { rowSlabs } from "../../machine/store/row-memory.js";
 import { RowSums } from "../../machine/store/row-sums.js";
@@ -24,8 +30,6 @@ const IMAGE_BYTES_MAX = 8 * 1024 * 1024;
 const IMAGE_ROW_OVERHEAD_BYTES = 200;
 /** Rows of the store that are kept in memory (bytes). */
 const CACHE_BYTES = 8 * 1024 * 1024;
-/** Space, group and generation; the kind of the row comes next. */
-const PREFIX_BYTES = 9;
 
 export class RowFlush {
   readonly memtable: Memtable;
@@ -64,7 +68,7 @@ export class RowFlush {
     const value = this.slabs.copy(bytes.subarray(valueAt, valueEnd));
     this.image.push({ key, value });
     this.imageBytes += key.length + value.length + IMAGE_ROW_OVERHEAD_BYTES;
-    if (this.keepsSums) this.sumsOf(groupOf(key)).addPlaced(row);
+    if (this.keepsSums) this.sumsOf(groupOfRow(key)).addPlaced(row);
   };
 
   /** Between two slices of a file: keeps the memory bounded. */
@@ -134,8 +138,8 @@ export class RowFlush {
 
   private sum({ key, value }: StoreChange): void {
     if (key[0] !== KeySpace.groupRows) return;
-    const sums = this.sumsOf(groupOf(key));
-    const [kind, nameAt] = [key[PREFIX_BYTES] as number, PREFIX_BYTES + 1];
+    const sums = this.sumsOf(groupOfRow(key));
+    const [kind, nameAt] = [key[KIND_AT] as number, KIND_AT + 1];
     const before = this.store.get(key);
     if (before !== null) sums.count(-1, kind, key, nameAt, key.length, before);
     if (value !== null) sums.count(1, kind, key, nameAt, key.length, value);
@@ -144,11 +148,4 @@ export class RowFlush {
   close(done: () => void): void {
     this.settle(() => this.store.close(done));
   }
-}
-
-/** The group of a row's key. */
-function groupOf(key: Uint8Array): number {
-  let group = 0;
-  for (let at = 1; at <= 4; at++) group = group * 256 + (key[at] as number);
-  return group;
 }

@@ -190,6 +190,16 @@ export function generationPrefix(group: number, generation: number): ByteKey {
   return groupPrefix(group) + uint32Key(generation);
 }
 
+/** Where the kind of a group's row stands in its key. */
+export const KIND_AT = generationPrefix(0, 0).length;
+
+/** The group of a row of a group. */
+export function groupOfRow(key: Uint8Array): number {
+  let group = 0;
+  for (let at = 1; at <= 4; at++) group = group * 256 + (key[at] as number);
+  return group;
+}
+
 /** Key of a row of the node itself. */
 export function nodeRowKey(name: string): ByteKey {
   return String.fromCharCode(KeySpace.node) + textToByteKey(name);
