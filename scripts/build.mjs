@@ -1,6 +1,6 @@
 /**
  * Compiles the project: AssemblyScript to WASM, .proto files to codecs, TypeScript to JavaScript in dist/,
- * the two programs to bundles.
+ * the two programs to bundles, the web console to the files that a browser loads.
  *
  * Owns dist/ and the generated files named in `generators`. Every step is incremental by modification time,
  * so that a second call with nothing changed does next to nothing. Types are not checked here (`npm run verify` does).
@@ -17,6 +17,7 @@ import {
 } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
+import { buildConsole } from "./build-console.mjs";
 import { bundleAll } from "./bundle.mjs";
 import { compile } from "./compile.mjs";
 
@@ -100,5 +101,6 @@ export async function build() {
     await generator.generate({ root, isStale, filesBelow });
   }
   const compiled = await compileTypeScript();
-  return compiled + (await bundleAll({ root, isStale, filesBelow }));
+  const tools = { root, isStale, filesBelow };
+  return compiled + (await bundleAll(tools)) + (await buildConsole(tools));
 }

@@ -16,5 +16,6 @@ runSteps([
   ["lint", localBin("eslint"), ["--cache", "--cache-location", cachePath("eslint/"), "."]],
   ["types of the deterministic floors", localBin("tsc"), types("tsconfig.core.json")],
   ["types", localBin("tsc"), types("tsconfig.json")],
+  ["types of the console", localBin("tsc"), ["-p", "src/console"]],
   ["tidy", process.execPath, ["dist/test/tidy/tidy.test.js", "--quiet"]],
 ]);

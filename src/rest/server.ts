@@ -42,6 +42,7 @@ import {
   type TlsMaterial,
 } from "./http/https.js";
 import { Listener, type SendingTimes } from "./http/listener.js";
+import type { ConsoleFiles } from "./routes/console-routes.js";
 import type { MetricsSource } from "./routes/node-routes.js";
 import type { NodeDebugPort } from "../operations/api/node-debug.js";
 import type { ProblemCode } from "./http/problems.js";
@@ -68,6 +69,8 @@ export interface RestServerOptions {
   readonly browsers: BrowserRules;
   readonly metrics: MetricsSource | null;
   readonly nodeDebug: NodeDebugPort | null;
+  /** What the web console is made of; null = there is none. */
+  readonly console: ConsoleFiles | null;
   readonly observer: RestObserver | null;
   /** Counts connections over all front ends; null = this one counts its own. */
   readonly connections: ConnectionBudget | null;

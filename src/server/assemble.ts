@@ -401,7 +401,7 @@ export async function startServer(
   const stack = await openStack(config, logger, fatal, metrics, starting, reloaded);
   if (!stack.ok) return giveUp(stack);
   const { node, disk, peers } = stack.value;
-  let addresses: ListenAddresses = { grpc: null, https: null, http: null };
+  let addresses: ListenAddresses = { grpc: null, https: null, http: null, console: null };
   const clientEndpoint = (): string => clientEndpointOf(config, addresses);
   peers.self.clientEndpoint = clientEndpoint;
   const backups = backupWorld(config, node, key, logger, metrics, audit);

@@ -80,7 +80,9 @@ export class Assembled implements RunningServer {
     const shown = `${clients} peer=${this.parts.peers.address ?? "off"}`;
     const { health } = this.parts;
     const probes = health === null ? "" : ` health=${health.address}`;
-    return `svc-server ${VERSION} listening ${shown} node=${this.config.nodeId}${probes}`;
+    const { console: own } = this.addresses;
+    const pages = own === null ? "" : ` console=${own}`;
+    return `svc-server ${VERSION} listening ${shown} node=${this.config.nodeId}${probes}${pages}`;
   }
 
   reload(): void {

@@ -29,6 +29,7 @@ const routes = restRoutes({
   adminTimeoutMs: 0,
   metrics: null,
   nodeDebug: null,
+  console: null,
   benchmarkRoute: false,
 });
 const tables: readonly (readonly [string, MemberTable])[] = routes.flatMap((route) =>

@@ -58,6 +58,7 @@ export const ROOMS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["run"],
     ["shell"],
   ],
+  console: [["parts"], ["pages"]],
 };
 
 /** The room of a path below src/`folder`: a sub-folder, a file that is a floor of its own, or "" for the top. */

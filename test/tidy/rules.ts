@@ -53,6 +53,8 @@ export const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   grpc: ["base", "api", "operations", "proto"],
   client: ["base", "api", "proto"],
   cli: ["base", "api", "client"],
+  // Runs in browsers, and knows the server by its REST API alone.
+  console: [],
   server: [
     "base",
     "wasm",

@@ -2,9 +2,10 @@
  * All routes of a server, and which methods each path has.
  *
  * Invariants: 1. Data, administrative and process paths are listed once. 2. The OpenAPI document
- * describes exactly this list, the benchmark route excepted.
+ * describes exactly this list, but for the benchmark route and the pages of the console.
  */
 import { BACKUP_CALL_MAX_MS } from "../../base/limits.js";
+import { type ConsoleFiles, consoleRoutes } from "./console-routes.js";
 import { callRoutes } from "./call-routes.js";
 import { HEALTH_ROUTE } from "./health-route.js";
 import { KV_ROUTES } from "./kv-routes.js";
@@ -22,6 +23,7 @@ export interface RouteOptions {
   readonly adminTimeoutMs: number;
   readonly metrics: MetricsSource | null;
   readonly nodeDebug: NodeDebugPort | null;
+  readonly console: ConsoleFiles | null;
   readonly benchmarkRoute: boolean;
 }
 
@@ -58,7 +60,8 @@ export function restRoutes(options: RouteOptions): readonly Route[] {
       return document;
     }),
   ];
-  return options.benchmarkRoute ? [...routes, BENCHMARK_ROUTE] : routes;
+  const pages = options.console === null ? [] : consoleRoutes(options.console);
+  return [...routes, ...pages, ...(options.benchmarkRoute ? [BENCHMARK_ROUTE] : [])];
 }
 
 /** Which methods a path has, for 405 and OPTIONS. */

@@ -8,6 +8,7 @@
 import { hostname, homedir } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
 import { failure, ok, type Result } from "../../base/result.js";
+import { isLoopback } from "./addresses.js";
 import { parseMembers, parseSeeds } from "./cluster-flags.js";
 import type { RawFlags } from "./flags.js";
 import { checkRelations } from "./relations.js";
@@ -121,6 +122,22 @@ function clusterConfig(
 }
 
 type ListenerFields = "host" | "grpcPort" | "httpsPort" | "httpPort" | "healthPort" | "healthHost";
+
+type ConsoleFields = "console" | "consoleGiven" | "consolePort" | "consoleHost";
+
+/** Off loopback it is for those who can be told apart, unless an operator wants it so. */
+function consoleConfig(read: Reader, host: string): Pick<ServerConfig, ConsoleFields> {
+  const hasCallers = ["--auth-tokens-file", "--tls-client-ca"].some(
+    (flag) => read.optionalText(flag) !== null,
+  );
+  const isGiven = read.isGiven("--console");
+  return {
+    console: isGiven ? read.boolean("--console") : hasCallers || isLoopback(host),
+    consoleGiven: isGiven,
+    consolePort: read.numberOrOff("--console-port"),
+    consoleHost: read.optionalText("--console-host") ?? host,
+  };
+}
 
 /** Where clients and probes find the node. */
 function listenerConfig(read: Reader, host: string): Pick<ServerConfig, ListenerFields> {
@@ -243,6 +260,7 @@ function buildConfig(
   const name = nameOf(read);
   return {
     ...listenerConfig(read, host),
+    ...consoleConfig(read, host),
     ...clusterConfig(read, host, name.nodeId),
     peerPingIntervalMs: read.number("--raft-peer-ping-interval"),
     advertisedClientEndpoint: read.optionalText("--advertised-client-endpoint"),

@@ -24,6 +24,15 @@ Listeners and addresses
   --health-host text -
     address of the health listener
     default: value of --host
+  --console boolean -
+    serve the web console at /console/ on the HTTPS and the HTTP listener
+    default: true on loopback or with authentication, else false
+  --console-port port-or-off off
+    a listener of its own for the web console and the REST API that it uses, over TLS
+    with the certificate of the HTTPS listener; off disables, 0 = any free port
+  --console-host text -
+    address of the console's own listener
+    default: value of --host
   --peer-host text -
     address of the peer listener
     default: value of --host

@@ -114,6 +114,11 @@ const checkListeners: Check = (config) => {
   if ((config.tlsCertFile === null) !== (config.tlsKeyFile === null)) {
     return "--tls-cert and --tls-key go together; give both or neither";
   }
+  const isGuarded =
+    config.authTokensFile !== null || config.tlsClientCaFile !== null || config.allowInsecure;
+  if (config.consolePort !== null && !isLoopback(config.consoleHost) && !isGuarded) {
+    return `the console listener would open on ${config.consoleHost}, which is not loopback: give --auth-tokens-file, --tls-client-ca or --allow-insecure`;
+  }
   if (isLoopback(config.host)) return null;
   const cleartext: readonly (readonly [string, number | null])[] = [
     ["gRPC cleartext", config.grpcPort],
@@ -124,9 +129,7 @@ const checkListeners: Check = (config) => {
       return `the ${listener} listener would open on ${config.host}, which is not loopback: give --auth-tokens-file or --allow-insecure, or turn it off`;
     }
   }
-  const guarded =
-    config.authTokensFile !== null || config.tlsClientCaFile !== null || config.allowInsecure;
-  return config.httpsPort !== null && !guarded
+  return config.httpsPort !== null && !isGuarded
     ? `the HTTPS listener would open on ${config.host}, which is not loopback: give --auth-tokens-file, --tls-client-ca or --allow-insecure`
     : null;
 };

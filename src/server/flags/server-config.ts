@@ -14,6 +14,13 @@ export interface ServerConfig {
   readonly httpPort: number | null;
   readonly healthPort: number | null;
   readonly healthHost: string;
+  /** The web console is served beside REST. */
+  readonly console: boolean;
+  /** That was chosen, it is not what follows from the address and the credentials. */
+  readonly consoleGiven: boolean;
+  /** A listener of its own for it. */
+  readonly consolePort: number | null;
+  readonly consoleHost: string;
   readonly peerHost: string;
   /** Null: a single node that accepts no peers. */
   readonly peerPort: number | null;

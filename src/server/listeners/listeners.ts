@@ -2,7 +2,7 @@
  * The listeners of a node: REST and gRPC front ends, their certificate, their credentials, their
  * end.
  *
- * Owns the two front ends. Invariants: 1. Nothing listens before all material is read. 2. Both
+ * Owns the front ends. Invariants: 1. Nothing listens before all material is read. 2. All
  * front ends judge callers by the same authenticator. 3. A port that cannot be opened stops the
  * start, naming the flag.
  */
@@ -19,6 +19,7 @@ import type { LoggerPort } from "../../ports.js";
 import { certificateOf } from "../../rest/http/access.js";
 import type { TlsMaterial } from "../../rest/http/https.js";
 import { hostNameOf } from "../../rest/http/browsers.js";
+import type { ConsoleFiles } from "../../rest/routes/console-routes.js";
 import { SENDING_TIMES } from "../../rest/http/listener.js";
 import { createRestServer, type RestServer } from "../../rest/server.js";
 import { systemClock } from "../../sys.js";
@@ -29,12 +30,15 @@ import { expirySeconds, tlsFiles, tlsTexts } from "../security/tls-files.js";
 import type { Authenticator } from "../security/tokens.js";
 import { VERSION } from "../../base/generated/version.js";
 import { WatchedFiles } from "../security/watched-files.js";
+import { readConsoleFiles } from "./console-files.js";
 
 /** host:port of each listener; null = off. */
 export interface ListenAddresses {
   readonly grpc: string | null;
   readonly https: string | null;
   readonly http: string | null;
+  /** The console's own. */
+  readonly console: string | null;
 }
 
 export interface Listeners {
@@ -64,13 +68,17 @@ export interface FrontEnds {
 
 /** The names of this node, beside localhost and the addresses that connections come to. */
 function hostNames(config: ServerConfig): ReadonlySet<string> {
-  const { host, nodeName, advertisedClientEndpoint, allowedHosts } = config;
-  const names = [host, nodeName, ...allowedHosts];
+  const { host, consoleHost, nodeName, advertisedClientEndpoint, allowedHosts } = config;
+  const names = [host, consoleHost, nodeName, ...allowedHosts];
   if (advertisedClientEndpoint !== null) names.push(new URL(advertisedClientEndpoint).host);
   return new Set(names.map((name) => (isIP(name) === 6 ? name : hostNameOf(name.toLowerCase()))));
 }
 
-function makeRest(config: ServerConfig, ends: FrontEnds): RestServer {
+function makeRest(
+  config: ServerConfig,
+  ends: FrontEnds,
+  consoleFiles: ConsoleFiles | null,
+): RestServer {
   return createRestServer({
     operations: ends.operations,
     version: VERSION,
@@ -86,6 +94,7 @@ function makeRest(config: ServerConfig, ends: FrontEnds): RestServer {
     },
     metrics: { contentType: ends.metrics.contentType, text: () => ends.metrics.text() },
     nodeDebug: ends.nodeDebug,
+    console: consoleFiles,
     observer: ends.metrics.traffic.rest,
     connections: ends.connections,
     unsent: ends.unsent,
@@ -133,6 +142,19 @@ function warnUnprotected(config: ServerConfig, logger: LoggerPort): void {
   }
 }
 
+/** What the console is made of, where anybody is to see it. */
+function consoleFilesOf(config: ServerConfig, logger: LoggerPort): ConsoleFiles | null {
+  const { console: isServed, consoleGiven, consolePort, host } = config;
+  if (!isServed && !consoleGiven && consolePort === null) {
+    const why = "off loopback without authentication it is served with --console only";
+    logger.log("info", `no web console: ${why}`, { host });
+  }
+  if (!isServed && consolePort === null) return null;
+  const files = readConsoleFiles();
+  if (files === null) logger.log("warn", "no web console: its files are not beside the program");
+  return files;
+}
+
 function measureExpiry({ metrics }: FrontEnds, { certificate }: TlsMaterial): void {
   metrics.certificateExpires("https", expirySeconds(certificate));
 }
@@ -144,9 +166,10 @@ class Renewal {
   constructor(
     private readonly config: ServerConfig,
     private readonly ends: FrontEnds,
-    private readonly rest: RestServer,
+    private readonly fronts: readonly RestServer[],
   ) {
-    const paths = config.httpsPort === null ? [] : tlsFiles(config);
+    const isUsed = config.httpsPort !== null || config.consolePort !== null;
+    const paths = isUsed ? tlsFiles(config) : [];
     this.files = paths.length === 0 ? null : new WatchedFiles(paths, () => this.run());
   }
 
@@ -156,7 +179,7 @@ class Renewal {
     this.files.taken();
     void tlsTexts(this.config, this.ends.logger).then((texts) => {
       if (texts.ok) {
-        this.rest.renew(texts.value);
+        for (const front of this.fronts) front.renew(texts.value);
         measureExpiry(this.ends, texts.value);
       }
       this.ends.reloaded("https-certificate", texts.ok ? null : texts.message);
@@ -168,59 +191,92 @@ class Renewal {
   }
 }
 
+/** The front ends of a node: REST with gRPC, and REST with the console on a port of its own. */
+interface Fronts {
+  readonly rest: RestServer;
+  readonly grpc: GrpcServer;
+  readonly own: RestServer | null;
+}
+
+function makeFronts(config: ServerConfig, ends: FrontEnds): Fronts {
+  const files = consoleFilesOf(config, ends.logger);
+  return {
+    rest: makeRest(config, ends, config.console ? files : null),
+    grpc: makeGrpc(config, ends),
+    own: config.consolePort === null ? null : makeRest(config, ends, files),
+  };
+}
+
+type Bound = { -readonly [name in keyof ListenAddresses]: string | null };
+
+/** Opens what has a port; throws what the system says, with the flag in `at`. */
+async function open(
+  config: ServerConfig,
+  { rest, grpc, own }: Fronts,
+  material: TlsMaterial | null,
+  at: { flag: string },
+): Promise<ListenAddresses> {
+  const { host, consoleHost } = config;
+  const bound: Bound = { grpc: null, https: null, http: null, console: null };
+  at.flag = `--grpc-port: cannot listen on ${host}`;
+  if (config.grpcPort !== null) {
+    bound.grpc = hostAndPort(host, await grpc.listen(host, config.grpcPort));
+  }
+  at.flag = `--http-port: cannot listen on ${host}`;
+  if (config.httpPort !== null) {
+    bound.http = hostAndPort(host, await rest.listenHttp(host, config.httpPort));
+  }
+  if (material === null) return bound;
+  at.flag = `--https-port: cannot listen on ${host}`;
+  if (config.httpsPort !== null) {
+    const port = await rest.listenHttps(host, config.httpsPort, material, (stream, headers) => {
+      grpc.handleStream(stream, headers);
+    });
+    bound.https = hostAndPort(host, port);
+  }
+  at.flag = `--console-port: cannot listen on ${consoleHost}`;
+  if (own !== null && config.consolePort !== null) {
+    const port = await own.listenHttps(consoleHost, config.consolePort, material, null);
+    bound.console = hostAndPort(consoleHost, port);
+  }
+  return bound;
+}
+
 /** Opens every configured listener, or says which flag to change. */
 export async function openListeners(
   config: ServerConfig,
   ends: FrontEnds,
 ): Promise<Result<Listeners, "usage">> {
-  const rest = makeRest(config, ends);
-  const grpc = makeGrpc(config, ends);
+  const fronts = makeFronts(config, ends);
+  const { rest, grpc, own } = fronts;
   warnUnprotected(config, ends.logger);
-  const { host } = config;
   const close = async (graceMs: number): Promise<void> => {
-    await Promise.all([rest.close(graceMs), grpc.close(graceMs)]);
+    await Promise.all([rest.close(graceMs), grpc.close(graceMs), own?.close(graceMs)]);
   };
-  const bound: { grpc: string | null; https: string | null; http: string | null } = {
-    grpc: null,
-    https: null,
-    http: null,
-  };
-  let flag = "--grpc-port";
+  const isSecured = config.httpsPort !== null || own !== null;
+  const texts = isSecured ? await tlsTexts(config, ends.logger) : null;
+  if (texts?.ok === false) {
+    await close(0);
+    return texts;
+  }
+  const at = { flag: "" };
+  let addresses: ListenAddresses;
   try {
-    if (config.grpcPort !== null) {
-      bound.grpc = hostAndPort(host, await grpc.listen(host, config.grpcPort));
-    }
-    flag = "--http-port";
-    if (config.httpPort !== null) {
-      bound.http = hostAndPort(host, await rest.listenHttp(host, config.httpPort));
-    }
-    flag = "--https-port";
-    if (config.httpsPort !== null) {
-      const texts = await tlsTexts(config, ends.logger);
-      if (!texts.ok) {
-        await close(0);
-        return texts;
-      }
-      const port = await rest.listenHttps(
-        host,
-        config.httpsPort,
-        texts.value,
-        (stream, headers) => {
-          grpc.handleStream(stream, headers);
-        },
-      );
-      bound.https = hostAndPort(host, port);
-      measureExpiry(ends, texts.value);
-    }
+    addresses = await open(config, fronts, texts?.value ?? null, at);
   } catch (error) {
     await close(0);
-    return failure("usage", `${flag}: cannot listen on ${host}: ${(error as Error).message}`);
+    return failure("usage", `${at.flag}: ${(error as Error).message}`);
   }
-  const renewal = new Renewal(config, ends, rest);
+  if (texts !== null) measureExpiry(ends, texts.value);
+  const renewal = new Renewal(config, ends, own === null ? [rest] : [rest, own]);
   const end = (graceMs: number): Promise<void> => {
     renewal.close();
     return close(graceMs);
   };
   const reload = (): void => renewal.run();
-  return ok({ addresses: bound, reload, drain: () => rest.drain(), close: end });
+  const drain = (): void => {
+    rest.drain();
+    own?.drain();
+  };
+  return ok({ addresses, reload, drain, close: end });
 }

@@ -56,7 +56,16 @@ const UNAVAILABLE = "its packages are neither in npm's cache nor to be had from 
 t.test("both packages are packed with their code", (t) => {
   t.equal(packing.status, 0, packing.output);
   for (const [name, wanted] of [
-    ["svc", ["dist/bin/svc-server.js", "dist/bin/svc-cli.js", "dist/types/client/mod.d.ts"]],
+    [
+      "svc",
+      [
+        "dist/bin/svc-server.js",
+        "dist/bin/svc-cli.js",
+        "dist/console/files.json",
+        "dist/console/index.html.br",
+        "dist/types/client/mod.d.ts",
+      ],
+    ],
     ["svc-client", ["index.js", "types/client/mod.d.ts", "LICENSE", "README.md", "docs/client.md"]],
   ] as const) {
     const { output } = run("tar", ["tzf", tarball(name)], packed);

@@ -64,6 +64,7 @@ export async function startRig(
     authenticator: null,
     metrics: { contentType: "text/plain; version=0.0.4", text: async () => "svc_up 1\n" },
     nodeDebug: null,
+    console: null,
     observer: null,
     browsers: OWN_ORIGIN_ONLY,
     connections: null,

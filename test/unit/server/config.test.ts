@@ -53,6 +53,27 @@ t.test("defaults are those of the contract, and they agree with each other", (t)
   t.end();
 });
 
+t.test("the console: on loopback, and for callers who can be told apart", (t) => {
+  const open = ["--host=10.0.0.1", "--peer-host=127.0.0.1", "--allow-insecure"];
+  const tokens = [...open, "--auth-tokens-file=t"];
+  t.match(configure([]), { console: true, consolePort: null, consoleHost: "127.0.0.1" });
+  t.match(configure(["--console=false"]), { console: false, consoleGiven: true });
+  t.match(configure(open), { console: false, consoleGiven: false }, "off loopback, for everybody");
+  t.match(configure([...open, "--console"]), { console: true }, "an operator wants it so");
+  t.match(configure(open, { SVC_CONSOLE: "true" }), { console: true });
+  t.match(configure(tokens), { console: true });
+  t.match(configure([...tokens, "--console=false"]), { console: false });
+  t.match(configure([...open, "--tls-client-ca=c"]), { console: true });
+  t.match(configure([...open, "--console-port=8086"]), {
+    console: false,
+    consolePort: 8086,
+    consoleHost: "10.0.0.1",
+  });
+  const own = ["--console=false", "--console-port=0", "--console-host=::1"];
+  t.match(configure(own), { console: false, consolePort: 0, consoleHost: "::1" });
+  t.end();
+});
+
 t.test("flag, variable, default: in this order", (t) => {
   const environment = { SVC_GRPC_PORT: "9001", SVC_LOG_LEVEL: "debug" };
   t.match(configure(["--grpc-port", "9002"], environment), { grpcPort: 9002, logLevel: "debug" });
@@ -114,6 +135,10 @@ t.test("P-165 each violated relation is reported with both values", (t) => {
     ],
     [["--peer-host=::"], /--advertised-peer-endpoint/],
     [["--host=0.0.0.0", "--grpc-port=off"], /HTTPS listener.*--tls-client-ca/],
+    [
+      ["--console-port=0", "--console-host=0.0.0.0"],
+      /console listener would open on 0\.0\.0\.0.*--auth-tokens-file, --tls-client-ca or --allow/,
+    ],
     [["--initial-cluster=1=a"], /"1=a" is not of the form id=host:port/],
     [["--initial-cluster=1=a:8084,70000=b:1"], /70000 is not 1 to 65535/],
     [["--initial-cluster=1=a:8084,1=b:1"], /name one node twice/],

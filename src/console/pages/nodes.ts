@@ -1,0 +1,44 @@
+/** Every member: whether it is ready, what it hosts and does, and when it was heard. */
+import type { Page } from "../parts/page.js";
+import type { OverviewNode } from "../parts/shapes.js";
+import { type Cell, Table } from "../parts/table.js";
+import { count, duration, printable } from "../parts/words.js";
+
+function stateOf({ ready, reason, ageMs }: OverviewNode): Cell {
+  if (ageMs === null) return { text: "not heard", tone: "bad" };
+  if (ready) return { text: "ready", tone: "good" };
+  return { text: reason === "" ? "not ready" : printable(reason), tone: "warn" };
+}
+
+function heard({ ageMs }: OverviewNode): string {
+  if (ageMs === null) return "never";
+  return ageMs < 1000 ? "now" : `${duration(Math.floor(ageMs / 1000) * 1000)} ago`;
+}
+
+export const NODES: Page = {
+  name: "nodes",
+  title: "Nodes",
+  open({ overview }) {
+    const table = new Table<OverviewNode>(
+      "Members of the cluster",
+      [
+        { title: "Node", isNumber: true, cell: ({ nodeId }) => String(nodeId) },
+        { title: "State", cell: stateOf },
+        { title: "Role", cell: ({ role }) => role },
+        { title: "Endpoint", cell: (n) => ({ text: printable(n.endpoint), isName: true }) },
+        { title: "Heard", cell: heard },
+        { title: "Up", cell: ({ uptimeMs, ageMs }) => (ageMs === null ? "–" : duration(uptimeMs)) },
+        { title: "Version", cell: ({ version }) => (version === "" ? "–" : printable(version)) },
+        { title: "Levels", cell: (n) => (n.levelMax === 0 ? "–" : `${n.levelMin}–${n.levelMax}`) },
+        { title: "Hosts", isNumber: true, cell: (n) => count(n.hostedPartitions) },
+        { title: "Leads", isNumber: true, cell: (n) => count(n.leadingPartitions) },
+        { title: "Requests/s", isNumber: true, cell: (n) => count(n.requestsPerSecond) },
+        { title: "Failed/s", isNumber: true, cell: (n) => count(n.failedPerSecond) },
+      ],
+      ({ nodeId }) => String(nodeId),
+      "No member is known.",
+    );
+    const refresh = async (): Promise<void> => table.update(overview()?.nodes ?? []);
+    return { root: table.root, refresh };
+  },
+};
