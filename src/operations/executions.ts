@@ -251,7 +251,13 @@ export class Executions {
     const isWatched = request.kind === "span-part" && request.isWatched;
     if (request.kind === "span-part") holdEntries(groups, request.holdMs);
     readPart({ serving, groups, query, after, deadlineMs, isWatched }, false, (part) => {
-      if (part.end === "page") return this.partRead(request, part, finish);
+      if (part.end === "page") {
+        // Who asks without tiles has not heard that ranges may move: half of one is no part of it.
+        const isBlind = request.kind === "scan-part" && part.spaces.length > 0;
+        return isBlind
+          ? finish(this.notTaken(groups[0]?.partition ?? META_PARTITION))
+          : this.partRead(request, part, finish);
+      }
       // A scan changes nothing: it is asked for again, here or of the next leader.
       const lost = part.end === "mustRetry" && part.refusal === null;
       const moved = lost ? (groups.find((group) => !group.isLeader()) ?? groups[0]) : undefined;

@@ -5,7 +5,8 @@
  * Invariants: 1. Parts are of partitions that were proved to be led, all of a node as they are at
  * one instant. 2. A part that went nowhere is asked for again, with all others, a bounded number of
  * times: a read changes nothing. 3. Every watch of a part is closed: by whoever takes the parts, or
- * here when it takes none.
+ * here when it takes none. 4. A node that closes its store knows neither map nor level: it plans
+ * nothing more.
  */
 import { type PartitionId, level, partitionId } from "../../base/ids.js";
 import { fromByteKey, toByteKey } from "../../machine/store/keys.js";
@@ -108,7 +109,12 @@ export class PartsRead {
 
   /** Reads a part from every node concerned; the end never comes in the turn of the first call. */
   read(question: PartsQuestion, then: (end: PartsEnd) => void): void {
-    const nowMs = this.serving.ports.clock.monotonicMs();
+    const { node, ports } = this.serving;
+    if (node.closing) {
+      const end = { end: "mustRetry", refusal: "shutting-down" } as const;
+      return ports.timer.soon(() => then({ kind: "failed", ...end }));
+    }
+    const nowMs = ports.clock.monotonicMs();
     const plan = this.plan(nowMs);
     if (plan === null) return this.wait(question, nowMs, then);
     let open = plan.there.size;

@@ -120,6 +120,8 @@ export class Trio {
   /** What a node that does not host the partition would not know; 0 = nobody. */
   beliefs = new Map<string, number>();
   stopping = new Set<number>();
+  /** Nodes that close log and store. */
+  closing = new Set<number>();
   uninitialized = new Set<number>();
   /** Who says that it leads a partition, as other nodes heard. */
   readonly reported = new Map<number, number>();
@@ -174,7 +176,7 @@ export class Trio {
   }
 
   private access(id: number): NodeAccess {
-    const { host, stopping, uninitialized, unhosted, outside } = this;
+    const { host, stopping, closing, uninitialized, unhosted, outside } = this;
     const own = this.groups[id - 1];
     assert(own !== undefined, "there are three nodes");
     const find = (partition: number): FalseGroup | null =>
@@ -186,7 +188,9 @@ export class Trio {
       get shuttingDown() {
         return stopping.has(id);
       },
-      closing: false,
+      get closing() {
+        return closing.has(id);
+      },
       get isOutside() {
         return outside.has(id);
       },

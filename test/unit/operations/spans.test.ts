@@ -273,6 +273,50 @@ t.test("K15 a scan shows every key once at every step of a move", async (t) => {
   }
 });
 
+t.test("K15 a node that closes while it scans shows no page of what it still knows", (t) => {
+  for (const read of [scanAll("m"), range(SPACE), bucket()]) {
+    const moving = new MovingTrio();
+    const { trio } = moving;
+    for (const name of ["a", "o"]) trio.ask(1, set(`m/${name}`, name));
+    moving.copy("m/o", "o");
+    moving.close();
+    moving.freeze();
+    const answers = trio.post(1, read);
+    trio.world.pass(30, 5);
+    t.strictSame(answers, [], "nobody has all the keys");
+    trio.stopping.add(1);
+    trio.closing.add(1);
+    trio.world.pass(1000, 5);
+    t.match(answers, [{ type: KvType.mustRetry, refusal: "shutting-down", items: [] }]);
+    t.equal(trio.open, 0);
+  }
+  t.end();
+});
+
+t.test("K15 a node that has not heard of the level yet is told no half of a moved range", (t) => {
+  const moving = split();
+  const { trio, source, target } = moving;
+  trio.moveAll(3);
+  const ask = (partitions: readonly number[], prefix: string): readonly unknown[] => {
+    const writer = new ByteWriter(256);
+    const part = { partitions, prefix, after: null, limit: 0, whole: true, durability: 1 };
+    const request = { kind: "scan-part", ...part } as const;
+    writeCall(writer, { budgetMs: 1000, requestId: "t", request, knowsLocks: true });
+    const draft = new Draft("calls");
+    draft.add(7, 1, writer.finish());
+    const before = trio.sent.length;
+    for (const { bytes } of draft.take()) trio.node(3).callFrame(2, bytes);
+    trio.world.settle();
+    const frames = trio.sent.slice(before).map(({ frame }) => frame);
+    return frames.flatMap(({ items }) => items.map(({ content }): unknown => content));
+  };
+  for (const partition of [source, target]) {
+    t.match(ask([partition], "m"), [{ kind: "not-taken", unreadable: false }]);
+    t.match(ask([partition], "other"), [{ kind: "scan-part", end: "page" }], "nothing of it moved");
+  }
+  t.end();
+});
+
 t.test("K15 a page is refused when a range was read at both of its partitions, or at none", (t) => {
   const query = { prefix: "m", range: null };
   const span = (first: string, last: string) => {
