@@ -5,7 +5,8 @@
  * Invariants: 1. Only the serving leader of meta plans, and nothing of an earlier leadership counts
  * (P-094). 2. Sizes are asked for at each collection, some at a time, and are forgotten with the
  * range that they were of. 3. One command at a time; the next pass waits until it is decided. 4.
- * Without registered key spaces a tick costs a comparison.
+ * Without registered key spaces a tick costs a comparison. 5. What nobody asks for again is looked
+ * at until it is done: moves, and key spaces that leave, whatever stood in their way.
  */
 import { type MapVersion, type MoveId, type PartitionId, partitionId } from "../../base/ids.js";
 import { RANGE_TARGET_LOST_MS } from "../../base/limits.js";
@@ -64,6 +65,8 @@ class Reign {
   /** Since when the target of a move has had no leader. */
   readonly lostSinceMs = new Map<MoveId, number>();
   moves: readonly RangeMove[] = [];
+  /** Key spaces that leave. */
+  leaving = 0;
 
   constructor(
     readonly term: number,
@@ -87,6 +90,11 @@ function wasCut(reads: MetaReads, { phase, keySpace, startKey, target }: RangeMo
   return range === null || range.partitionId === target;
 }
 
+/** Something goes on that may wait for what no change of the map tells of: a leader, an answer. */
+function isOpen({ moves, leaving }: Reign): boolean {
+  return moves.length + leaving > 0;
+}
+
 export class RangePlanner {
   private reign: Reign | null = null;
   /** Of the map, when moves were looked at last. */
@@ -98,9 +106,8 @@ export class RangePlanner {
   get hasWork(): boolean {
     const { reign } = this;
     if (reign === null || !this.hasRanges()) return false;
-    return (
-      reign.isPending || reign.isDirty || reign.moves.length + reign.toAsk.length + reign.asked > 0
-    );
+    const isUnderWay = isOpen(reign) || reign.toAsk.length + reign.asked > 0;
+    return reign.isPending || reign.isDirty || isUnderWay;
   }
 
   /** When ticks are wanted although nothing happens: the next look at all sizes. */
@@ -138,7 +145,7 @@ export class RangePlanner {
     if (isHeld !== reign.isHeld) reign.isDirty = true;
     reign.isHeld = isHeld;
     if (reign.isPending) return;
-    const isLooking = reign.moves.length > 0 && nowMs - reign.lastPassMs >= LOOK_MS;
+    const isLooking = isOpen(reign) && nowMs - reign.lastPassMs >= LOOK_MS;
     const isDue = reign.isDirty && nowMs - reign.lastPassMs >= COALESCE_MS;
     if (isLooking || isDue) this.pass(reign, reads, nowMs);
   }
@@ -164,6 +171,7 @@ export class RangePlanner {
       if (!isFirst) this.deps.tally.moveEnded(move.kind, wasCut(reads, move) ? "cut" : "aborted");
     }
     reign.moves = moves;
+    reign.leaving = reads.leavingKeySpaces().length;
   }
 
   /** Asks for the sizes of all ranges, some at a time. */
