@@ -2,7 +2,9 @@
  * Processor time of three servers for each unary operation, of this tree, of another built one, and
  * of etcd: clusters side by side, loaded in turns by the same driver, whose connections go to all
  * three nodes. Processor time because a shared machine leaves it nearly alone; what it does to rate
- * and latency is beside it. Run: [SVC_PERF_BASE=<built tree>] npm run perf -- load/versus
+ * and latency is beside it. Run: [SVC_PERF_BASE=<built tree>] npm run perf -- load/versus; of the
+ * works only those that SVC_PERF_WORKS names ("set 100 B, 64;get, 64"), without etcd where
+ * SVC_PERF_ETCD is 0.
  *
  * Invariants: 1. Every server is warm by operations, not by time, before its first figure. 2. What
  * the driver had answered is what the time is divided by. 3. An answer MustRetry, or an error, is
@@ -32,7 +34,7 @@ interface Work {
   readonly etcd: readonly string[] | null;
 }
 
-const WORKS: readonly Work[] = [
+const ALL_WORKS: readonly Work[] = [
   { title: "no-op", inflight: 64, own: ["--kind", "noop"], etcd: null },
   { title: "set 100 B", inflight: 64, own: ["--kind", "set"], etcd: ["--kind", "etcd-put"] },
   { title: "get", inflight: 64, own: ["--kind", "get"], etcd: ["--kind", "etcd-get"] },
@@ -46,6 +48,11 @@ const WORKS: readonly Work[] = [
   { title: "set 100 B", inflight: 1, own: ["--kind", "set"], etcd: ["--kind", "etcd-put"] },
   { title: "get", inflight: 1, own: ["--kind", "get"], etcd: ["--kind", "etcd-get"] },
 ];
+
+const wanted = (process.env["SVC_PERF_WORKS"] ?? "").split(";");
+const WORKS = ALL_WORKS.filter(({ title, inflight }) =>
+  wanted.some((words) => `${title}, ${inflight} clients`.startsWith(words)),
+);
 
 /** Three servers of one kind. */
 interface Side {
@@ -147,12 +154,13 @@ async function versus(sides: readonly Side[]): Promise<void> {
 }
 
 printMachine();
-const base = join(process.env["SVC_PERF_BASE"] ?? "", "dist", "bin", "svc-server.js");
-const version = etcdVersion();
-if (version === null) console.log("SKIPPED: etcd, which is not installed on this machine");
+const baseTree = process.env["SVC_PERF_BASE"] ?? "";
+const base = join(baseTree, "dist", "bin", "svc-server.js");
+const version = process.env["SVC_PERF_ETCD"] === "0" ? null : etcdVersion();
+if (version === null) console.log("SKIPPED: etcd, which is not installed or not wanted");
 const sides: Side[] = [];
 try {
-  if (existsSync(base)) sides.push(await ownSide("base", base));
+  if (baseTree !== "" && existsSync(base)) sides.push(await ownSide("base", base));
   sides.push(await ownSide("here", serverMain));
   if (version !== null) sides.push(await etcdSide());
   await sleep(1000);

@@ -1,5 +1,6 @@
 /**
- * One connection of one lane, from the dialling to its end: handshake, frames, echoes.
+ * One connection of one lane, from the dialling to its end: handshake, frames, echoes. It is a
+ * socket of its own; where an older program answers on it, HTTP/2 on another one takes its place.
  *
  * The handshake: this side greets with a fresh nonce; the other side answers with its own greeting,
  * which repeats it and carries another one; this side confirms that, and is in. Whoever does not
@@ -9,12 +10,20 @@
  * the connection, whatever the operating system believes (P-152).
  */
 import { randomBytes } from "node:crypto";
-import type { ClientHttp2Stream } from "node:http2";
+import type { Duplex } from "node:stream";
 import { EMPTY_BYTES, equalBytes } from "../base/bytes.js";
 import type { Program } from "../base/levels.js";
 import { PEER_RECEIVE_MAX_BYTES } from "../base/limits.js";
 import type { PeerAddress, PeerHello, PeerLane, PeerRefusal, TimerHandle } from "../ports.js";
-import { GRPC_CONTENT_TYPE, LINK_PATH, dial, type Connection, type DialTarget } from "./dial.js";
+import {
+  GRPC_CONTENT_TYPE,
+  LINK_PATH,
+  dial,
+  dialSocket,
+  type DialOptions,
+  type DialTarget,
+  type Dialled,
+} from "./dial.js";
 import { MessageReader } from "./messages.js";
 import {
   HANDSHAKE_MAX_BYTES,
@@ -28,6 +37,7 @@ import {
 } from "./packets.js";
 import { LaneSender } from "./sending.js";
 import type { PeerNetworkPorts, LinkSettings } from "./settings.js";
+import { LANE_OPENING, OpeningReader } from "./wire.js";
 
 export interface ConnectionOwner {
   admit(hello: PeerHello): PeerRefusal | null;
@@ -43,8 +53,8 @@ export class LaneConnection {
   /** What this side said first, and what it was answered, as they travelled. */
   private greeted: Uint8Array = EMPTY_BYTES;
   private readonly nonce = new Uint8Array(randomBytes(NONCE_BYTES));
-  private connection: Connection | null = null;
-  private stream: ClientHttp2Stream | null = null;
+  private connection: Dialled | null = null;
+  private stream: Duplex | null = null;
   private sender: LaneSender | null = null;
   private isUp = false;
   private isEnded = false;
@@ -101,11 +111,35 @@ export class LaneConnection {
   }
 
   private begin(target: DialTarget): void {
-    const { peer, lane, settings } = this;
-    const { handshakeWithinMs: withinMs } = settings;
-    const options = { tls: settings.tls(), names: this.ports.names, withinMs };
-    this.connection = dial(target, options, (reason) => this.end(reason));
-    const stream = this.connection.session.request(
+    const { settings, ports } = this;
+    const withinMs = settings.handshakeWithinMs;
+    const options = { tls: settings.tls(), names: ports.names, withinMs };
+    const dialled = dialSocket(target, options, (reason) => {
+      if (this.connection === dialled) this.end(reason);
+    });
+    this.connection = dialled;
+    const { socket } = dialled;
+    socket.write(LANE_OPENING);
+    const opening = new OpeningReader();
+    let isOpen = false;
+    const read = this.use(socket, dialled);
+    socket.on("data", (chunk: Buffer) => {
+      if (this.connection !== dialled) return;
+      if (isOpen) return read(chunk);
+      const opened = opening.push(chunk);
+      if (opened === "other") return this.beginOlder(target, options);
+      if (opened === "broken") return this.end("it does not speak this protocol");
+      isOpen = opened === "lane";
+      if (isOpen) read(opening.rest);
+    });
+  }
+
+  /** The other side's program is of before lanes had sockets of their own: again, as it speaks. */
+  private beginOlder(target: DialTarget, options: DialOptions): void {
+    this.connection?.destroy();
+    const dialled = dial(target, options, (reason) => this.end(reason));
+    this.connection = dialled;
+    const stream = dialled.session.request(
       {
         ":method": "POST",
         ":path": LINK_PATH,
@@ -114,23 +148,31 @@ export class LaneConnection {
       },
       { endStream: false },
     );
-    this.stream = stream;
     stream.on("response", (headers) => {
       if (headers[":status"] !== 200) this.end(`answered with HTTP ${String(headers[":status"])}`);
     });
-    const bound = (): number => (this.isUp ? PEER_RECEIVE_MAX_BYTES : HANDSHAKE_MAX_BYTES);
-    const reader = new MessageReader(bound, (message) => this.take(message));
-    stream.on("data", (chunk: Buffer) => {
-      if (!this.isEnded && !reader.push(chunk)) this.end("it does not speak this protocol");
-    });
-    stream.on("error", (error) => this.end(error.message));
-    stream.on("end", () => this.end("the other side ended the link"));
-    stream.on("close", () => this.end("the other side ended the link"));
+    stream.on("data", this.use(stream, dialled));
+  }
+
+  /** Greets on `stream`; what is returned takes what comes back. */
+  private use(stream: Duplex, dialled: Dialled): (chunk: Uint8Array) => void {
+    const { peer, lane, settings, nonce } = this;
+    const ended = (reason: string): void => {
+      if (this.connection === dialled) this.end(reason);
+    };
+    stream.on("error", (error) => ended(error.message));
+    stream.on("end", () => ended("the other side ended the link"));
+    stream.on("close", () => ended("the other side ended the link"));
+    this.stream = stream;
     this.sender = new LaneSender(stream, settings.lanes[lane]);
-    const { nonce } = this;
     const greeting = { hello: settings.hello(), lane, target: peer.nodeId, nonce };
     this.greeted = encodeGreeting({ ...greeting, answerTo: NO_NONCE });
     this.sender.packet(PACKET.hello, this.ports.credentials.seal("greeting", this.greeted));
+    const bound = (): number => (this.isUp ? PEER_RECEIVE_MAX_BYTES : HANDSHAKE_MAX_BYTES);
+    const reader = new MessageReader(bound, (message) => this.take(message));
+    return (chunk) => {
+      if (!this.isEnded && !reader.push(chunk)) this.end("it does not speak this protocol");
+    };
   }
 
   private take(message: Uint8Array): boolean {

@@ -1,5 +1,5 @@
 /**
- * Opens one HTTP/2 connection to a node's peer endpoint.
+ * Opens one connection to a node's peer endpoint: a socket for a lane, or one with HTTP/2 on it.
  *
  * Invariants: 1. Each call makes a connection of its own: nothing is pooled, so that lanes never
  * share a window (P-154). 2. No name is looked up but by `resolve`. 3. With credentials, the other
@@ -49,13 +49,16 @@ export interface DialOptions {
   readonly withinMs: number;
 }
 
-export interface Connection {
-  readonly session: ClientHttp2Session;
+export interface Dialled {
   readonly socket: Socket;
   /** The other side proved to be who was meant: where it was met is remembered. */
   proved(): void;
-  /** Ends session and socket at once. */
+  /** Ends it at once, with all that is on it. */
   destroy(): void;
+}
+
+export interface Connection extends Dialled {
+  readonly session: ClientHttp2Session;
 }
 
 /** Host and port of `host:port` or `[address]:port`; null when it is neither. */
@@ -122,39 +125,45 @@ function destroySoon(...ending: readonly { destroy(): void }[]): void {
 }
 
 /**
- * Begins to connect; calls on the session wait until it stands. `failed` may be called more than
- * once, and not before this returned. Throws for an endpoint that cannot be one.
+ * Begins to connect a socket; what is written waits until it stands. `failed` may be called more
+ * than once, and not before this returned. Throws for an endpoint that cannot be one.
  */
-export function dial(
+export function dialSocket(
   target: DialTarget,
   options: DialOptions,
   failed: (reason: string) => void,
-): Connection {
+): Dialled {
   const { endpoint } = target;
   const { tls, names } = options;
   const place = parseEndpoint(endpoint);
   if (place === null) throw new Error(`${endpoint} is not of the form host:port`);
   const { host, port } = place;
   const socket: Socket = openSocket(host, port, lookupOf(target, options), tls);
-  const scheme = tls === null ? "http" : "https";
-  const session = connectSession(`${scheme}://${endpoint}`, {
+  socket.on("error", (error) => failed(reasonOf(error)));
+  socket.on("close", () => failed("the connection was closed"));
+  const proved = (): void => {
+    if (socket.remoteAddress !== undefined) names.worked(host, socket.remoteAddress);
+  };
+  return { socket, proved, destroy: () => void socket.destroy() };
+}
+
+/** `dialSocket`, with HTTP/2 on it: calls on the session wait until it stands. */
+export function dial(
+  target: DialTarget,
+  options: DialOptions,
+  failed: (reason: string) => void,
+): Connection {
+  // The session does not always tell the end of a socket that TLS refused.
+  const { socket, proved } = dialSocket(target, options, failed);
+  const scheme = options.tls === null ? "http" : "https";
+  const session = connectSession(`${scheme}://${target.endpoint}`, {
     createConnection: () => socket,
     settings: { ...PEER_HTTP2_SETTINGS },
     maxSessionMemory: CONNECTION_MEMORY_MB,
   });
-  // The session does not always tell the end of a socket that TLS refused.
-  socket.on("error", (error) => failed(reasonOf(error)));
-  socket.on("close", () => failed("the connection was closed"));
   session.on("error", (error) => failed(reasonOf(error)));
   session.on("close", () => failed("the connection was closed"));
   session.on("goaway", () => failed("the other side goes away"));
   session.on("connect", () => session.setLocalWindowSize(CONNECTION_WINDOW_BYTES));
-  return {
-    session,
-    socket,
-    proved: () => {
-      if (socket.remoteAddress !== undefined) names.worked(host, socket.remoteAddress);
-    },
-    destroy: () => destroySoon(session, socket),
-  };
+  return { session, socket, proved, destroy: () => destroySoon(session, socket) };
 }

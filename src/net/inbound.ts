@@ -6,14 +6,12 @@
  * once: reading never waits for writing. 4. What an echo flood makes this side write is bounded.
  */
 import { randomBytes } from "node:crypto";
-import type { ServerHttp2Session, ServerHttp2Stream } from "node:http2";
-import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { EMPTY_BYTES, equalBytes } from "../base/bytes.js";
 import type { Program } from "../base/levels.js";
 import { PEER_RECEIVE_MAX_BYTES } from "../base/limits.js";
 import type { PeerAddress, PeerHello, PeerLane, PeerRefusal } from "../ports.js";
 import type { PeerCredentials } from "./credentials.js";
-import { GRPC_CONTENT_TYPE } from "./dial.js";
 import { MessageReader, writePacket } from "./messages.js";
 import {
   HANDSHAKE_MAX_BYTES,
@@ -26,6 +24,7 @@ import {
   encodeRefusal,
 } from "./packets.js";
 import { plainAddress } from "./resolve.js";
+import type { InboundWire } from "./wire.js";
 
 export interface InboundOwner {
   /** False: not started yet, or closing; nobody is let in, and nobody is judged. */
@@ -48,7 +47,8 @@ const UNREAD_MAX_BYTES = 64 * 1024;
 
 export class InboundLane {
   private phase: "greeting" | "refused" | "confirm" | "open" | "ended" = "greeting";
-  readonly session: ServerHttp2Session | undefined;
+  private readonly stream: Duplex;
+  private readonly reader: MessageReader;
   private readonly nonce = new Uint8Array(randomBytes(NONCE_BYTES));
   private greeting: Greeting | null = null;
   /** The two greetings, as they travelled. */
@@ -58,29 +58,28 @@ export class InboundLane {
   heardMs: number;
 
   constructor(
-    private readonly stream: ServerHttp2Stream,
+    readonly wire: InboundWire,
     private readonly owner: InboundOwner,
   ) {
     this.beganMs = owner.nowMs();
     this.heardMs = this.beganMs;
-    this.session = stream.session as ServerHttp2Session | undefined;
+    const { stream } = wire;
+    this.stream = stream;
     const bound = (): number =>
       this.phase === "open" ? PEER_RECEIVE_MAX_BYTES : HANDSHAKE_MAX_BYTES;
-    const reader = new MessageReader(bound, (message) => this.take(message));
-    stream.on("data", (chunk: Buffer) => {
-      if (this.phase === "ended") return;
-      this.heardMs = this.owner.nowMs();
-      if (!reader.push(chunk)) this.end();
-    });
+    this.reader = new MessageReader(bound, (message) => this.take(message));
+    stream.on("data", this.read);
     stream.on("error", () => this.end());
     stream.on("end", () => this.end());
     stream.on("close", () => this.end());
-    stream.respond(
-      { ":status": 200, "content-type": GRPC_CONTENT_TYPE },
-      { waitForTrailers: true },
-    );
-    stream.on("wantTrailers", () => stream.sendTrailers({ "grpc-status": "0" }));
   }
+
+  /** Takes the next bytes of the other side. */
+  readonly read = (piece: Uint8Array): void => {
+    if (this.phase === "ended") return;
+    this.heardMs = this.owner.nowMs();
+    if (!this.reader.push(piece)) this.end();
+  };
 
   get isOpen(): boolean {
     return this.phase === "open";
@@ -97,7 +96,7 @@ export class InboundLane {
 
   /** Address that the connection comes from. */
   get source(): string | null {
-    const address = this.session?.socket.remoteAddress;
+    const address = this.wire.socket?.remoteAddress;
     return address === undefined ? null : plainAddress(address);
   }
 
@@ -115,9 +114,7 @@ export class InboundLane {
     if (this.phase === "ended") return;
     const wasOpen = this.isOpen;
     this.phase = "ended";
-    this.stream.destroy();
-    // At once: left to the end of the turn, the library may wait with what it was about to write.
-    this.session?.destroy();
+    this.wire.destroy();
     this.owner.ended(this, wasOpen);
   }
 
@@ -168,7 +165,7 @@ export class InboundLane {
   private takeGreeting(sealed: Uint8Array): boolean {
     const { credentials } = this.owner;
     const body = credentials.open("greeting", sealed);
-    if (body === null) credentials.refuseUnproven(this.session?.socket as Socket | undefined);
+    if (body === null) credentials.refuseUnproven(this.wire.socket);
     const greeting = body === null ? null : decodeGreeting(body);
     if (body === null || greeting === null || !this.owner.isServing) return false;
     const own = this.owner.hello();
@@ -193,8 +190,7 @@ export class InboundLane {
 
   private judge({ hello, target }: Greeting, own: PeerHello): PeerRefusal | null {
     if (target !== own.nodeId || hello.nodeId === own.nodeId) return "other-node";
-    const socket = this.session?.socket as Socket | undefined;
-    if (!this.owner.credentials.isNode(socket, hello.nodeId)) return "other-identity";
+    if (!this.owner.credentials.isNode(this.wire.socket, hello.nodeId)) return "other-identity";
     return this.owner.judge(hello);
   }
 

@@ -1,22 +1,27 @@
 /**
- * The peer listener: accepts connections of other nodes and gives each call to who answers it.
+ * The peer listener: accepts connections of other nodes and gives each lane and each call to who
+ * answers it.
  *
- * Serves nothing but the calls of proto/peer.proto. Invariants: 1. Connections, streams, headers
+ * Serves nothing but what is in proto/peer.proto. Invariants: 1. Connections, streams, headers
  * and the time until the handshake is through are bounded. 2. With credentials, nobody speaks here
  * without a certificate of the peers' CA, as it is at the handshake. 3. A newer lane of a node
  * replaces the older one of the same name. 4. After `close` nothing of ours is open.
  */
 import {
-  createSecureServer,
-  createServer,
-  type Http2SecureServer,
+  createServer as createHttp2Server,
   type Http2Server,
   type IncomingHttpHeaders,
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from "node:http2";
-import type { AddressInfo, Socket } from "node:net";
-import type { Server as TlsServer } from "node:tls";
+import {
+  createServer as createPlainServer,
+  type AddressInfo,
+  type Server,
+  type Socket,
+} from "node:net";
+import { createServer as createTlsServer, type Server as TlsServer } from "node:tls";
+import { EMPTY_BYTES } from "../base/bytes.js";
 import { TLS_HANDSHAKE_TIMEOUT_MS } from "../base/limits.js";
 import { failure, ok, type Result } from "../base/result.js";
 import type { TimerHandle } from "../ports.js";
@@ -35,6 +40,13 @@ import {
 import { InboundLane, type InboundOwner } from "./inbound.js";
 import type { PeerNetworkPorts, PeerNetworkSettings } from "./settings.js";
 import { answerQuestion, type UnaryOwner } from "./unary.js";
+import {
+  LANE_OPENING,
+  OpeningReader,
+  type InboundWire,
+  wireOfSocket,
+  wireOfStream,
+} from "./wire.js";
 
 export interface ListenerOwner extends Omit<
   InboundOwner,
@@ -56,11 +68,13 @@ const STATUS_UNIMPLEMENTED = "12";
 const TOLERATED_FAULTS = 16;
 
 export class PeerListener implements InboundOwner {
-  private readonly server: Http2Server | Http2SecureServer;
+  private readonly server: Server;
+  /** Gets the connections that begin as HTTP/2 does. */
+  private readonly http2: Http2Server;
   private readonly sockets = new Set<Socket>();
   private readonly lanes = new Set<InboundLane>();
   /** Connections without an admitted lane, with the time that they have left. */
-  private readonly expected = new Map<ServerHttp2Session, TimerHandle>();
+  private readonly expected = new Map<Socket | ServerHttp2Session, TimerHandle>();
   private silenceTimer: TimerHandle | null = null;
   private isClosed = false;
   private readonly unary: UnaryOwner;
@@ -70,6 +84,7 @@ export class PeerListener implements InboundOwner {
     private readonly ports: PeerNetworkPorts,
     private readonly owner: ListenerOwner,
   ) {
+    this.http2 = this.makeHttp2();
     this.server = this.makeServer();
     this.unary = {
       credentials: ports.credentials,
@@ -102,7 +117,7 @@ export class PeerListener implements InboundOwner {
    */
   renew(): void {
     const tls = this.settings.tls();
-    if (tls !== null) (this.server as unknown as TlsServer).setSecureContext(secretsOf(tls));
+    if (tls !== null) (this.server as TlsServer).setSecureContext(secretsOf(tls));
   }
 
   /** Nodes with an admitted lane that began before `timeMs`. */
@@ -157,7 +172,8 @@ export class PeerListener implements InboundOwner {
   }
 
   opened(lane: InboundLane): void {
-    if (lane.session !== undefined) this.expected.get(lane.session)?.cancel();
+    const { connection } = lane.wire;
+    if (connection !== undefined) this.expected.get(connection)?.cancel();
     for (const other of [...this.lanes]) {
       const isOlder = other !== lane && other.isOpen && other.lane === lane.lane;
       if (isOlder && other.nodeId === lane.nodeId) other.end();
@@ -170,33 +186,39 @@ export class PeerListener implements InboundOwner {
     if (wasOpen && lane.lane === "calls") this.owner.answersLost(lane.nodeId);
   }
 
-  private makeServer(): Http2Server | Http2SecureServer {
-    const { connectionsMax } = this.settings;
-    const tls = this.settings.tls();
-    const common = {
+  private makeHttp2(): Http2Server {
+    const server = createHttp2Server({
       settings: { ...PEER_HTTP2_SETTINGS },
       maxSessionMemory: CONNECTION_MEMORY_MB,
       maxSessionInvalidFrames: TOLERATED_FAULTS,
       maxSessionRejectedStreams: TOLERATED_FAULTS,
-    };
-    const server =
-      tls === null
-        ? createServer(common)
-        : createSecureServer({
-            ...common,
-            ...secretsOf(tls),
-            requestCert: true,
-            rejectUnauthorized: true,
-            allowHTTP1: false,
-            handshakeTimeout: Math.min(this.settings.handshakeWithinMs, TLS_HANDSHAKE_TIMEOUT_MS),
-          });
-    server.maxConnections = connectionsMax;
-    // Before the library makes a session of it.
-    server.prependListener("connection", (socket: Socket) => this.accept(socket));
+    });
     server.on("session", (session) => this.watch(session));
     server.on("stream", (stream, headers) => this.takeStream(stream, headers));
-    // Whoever does not speak HTTP/2, or shows no certificate, fails alone.
+    // Whoever does not speak HTTP/2 fails alone.
     server.on("sessionError", () => undefined);
+    return server;
+  }
+
+  private makeServer(): Server {
+    const tls = this.settings.tls();
+    const server =
+      tls === null
+        ? createPlainServer((socket) => this.meet(socket))
+        : createTlsServer(
+            {
+              ...secretsOf(tls),
+              requestCert: true,
+              rejectUnauthorized: true,
+              ALPNProtocols: ["h2"],
+              handshakeTimeout: Math.min(this.settings.handshakeWithinMs, TLS_HANDSHAKE_TIMEOUT_MS),
+            },
+            (socket) => this.meet(socket),
+          );
+    server.maxConnections = this.settings.connectionsMax;
+    // Before anything is made of it.
+    server.prependListener("connection", (socket: Socket) => this.accept(socket));
+    // Whoever shows no certificate fails alone.
     server.on("tlsClientError", (error: Error) => {
       this.ports.logger.log("debug", "A TLS handshake failed.", { error: error.message });
     });
@@ -211,23 +233,55 @@ export class PeerListener implements InboundOwner {
     if (this.isClosed || !this.owner.isKnown) socket.destroy();
   }
 
+  /** A connection that may say something now: what that is tells who takes it. */
+  private meet(socket: Socket): void {
+    if (socket.destroyed) return;
+    socket.on("error", () => undefined);
+    socket.once("close", () => this.forget(socket));
+    this.expect(socket, this.settings.handshakeWithinMs);
+    const opening = new OpeningReader();
+    const read = (piece: Buffer): void => {
+      const opened = opening.push(piece);
+      if (opened === "short") return;
+      socket.off("data", read);
+      if (opened === "lane") {
+        socket.write(LANE_OPENING);
+        return this.takeLane(wireOfSocket(socket), opening.rest);
+      }
+      if (opened === "broken") return void socket.destroy();
+      socket.pause();
+      this.forget(socket);
+      socket.unshift(piece);
+      this.http2.emit("connection", socket);
+    };
+    socket.on("data", read);
+  }
+
+  private takeLane(wire: InboundWire, first: Uint8Array = EMPTY_BYTES): void {
+    const lane = new InboundLane(wire, this);
+    this.lanes.add(lane);
+    lane.read(first);
+  }
+
   private watch(session: ServerHttp2Session): void {
     session.on("error", () => undefined);
     session.setLocalWindowSize(CONNECTION_WINDOW_BYTES);
     this.expect(session, this.settings.handshakeWithinMs);
-    session.once("close", () => {
-      this.expected.get(session)?.cancel();
-      this.expected.delete(session);
-    });
+    session.once("close", () => this.forget(session));
   }
 
   /** Ends a connection that is not admitted by then. */
-  private expect(session: ServerHttp2Session, withinMs: number): void {
-    this.expected.get(session)?.cancel();
+  private expect(connection: Socket | ServerHttp2Session, withinMs: number): void {
+    this.expected.get(connection)?.cancel();
     this.expected.set(
-      session,
-      this.ports.timer.after(withinMs, () => session.destroy()),
+      connection,
+      this.ports.timer.after(withinMs, () => connection.destroy()),
     );
+  }
+
+  private forget(connection: Socket | ServerHttp2Session): void {
+    this.expected.get(connection)?.cancel();
+    this.expected.delete(connection);
   }
 
   private takeStream(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
@@ -240,8 +294,7 @@ export class PeerListener implements InboundOwner {
     if (!isGrpc || headers[":method"] !== "POST") {
       stream.respond({ ":status": 415 }, { endStream: true });
     } else if (path === LINK_PATH) {
-      const lane = new InboundLane(stream, this);
-      this.lanes.add(lane);
+      this.takeLane(wireOfStream(stream));
     } else if (QUESTION_PATHS.includes(path)) {
       this.expect(session, this.settings.joinWithinMs + this.settings.handshakeWithinMs);
       answerQuestion(stream, path, this.unary);

@@ -1,6 +1,6 @@
 /**
- * How packets lie in a gRPC stream: each message is one byte of compression flag (0), four bytes of
- * length, then the packet.
+ * How packets lie in a lane, and in a gRPC stream: each message is one byte of compression flag
+ * (0), four bytes of length, then the packet.
  *
  * Owns the bytes of the message that is coming in. Invariants: 1. Nothing is allocated for a length
  * above the bound. 2. A packet that is handed out has memory of its own and never changes. 3. After

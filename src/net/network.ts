@@ -1,10 +1,11 @@
 /**
- * The peer port of a real node: one listener, one link to each peer, over gRPC.
+ * The peer port of a real node: one listener, one link to each peer.
  *
- * Owns both. Why HTTP/2 is spoken directly here and not through the gRPC package: a link must be
- * destroyed the moment an echo is missing, lanes must not share connections, back-off must end at a
- * sign of life, and a frame must leave in its turn; the package decides these by itself. What
- * travels is gRPC all the same, as proto/peer.proto says and a test with the package proves.
+ * Owns both. Why lanes are sockets, and HTTP/2 is spoken directly here and not through the gRPC
+ * package: a link must be destroyed the moment an echo is missing, lanes must not share
+ * connections, back-off must end at a sign of life, and a frame must leave in its turn; the package
+ * decides these by itself. Questions are gRPC all the same, and so are lanes with a program of
+ * level 1, as proto/peer.proto says and a test with the package proves.
  * Invariants: 1. Nothing is called back inside a call, and nothing after `close`. 2. What a node
  * may do here is the host's judgement, asked at every handshake.
  */

@@ -11,20 +11,19 @@ import { runInNewContext } from "node:vm";
 import t, { type Test } from "tap";
 import { PEER_RECEIVE_MAX_BYTES } from "../../src/base/limits.js";
 import type { PeerCredentials } from "../../src/net/credentials.js";
+import { LINK_PATH } from "../../src/net/dial.js";
 import * as packets from "../../src/net/packets.js";
-import { until } from "../doubles/net/world.js";
 import {
-  Hostile,
-  ROUNDS,
-  SEED,
-  type Spoken,
-  Target,
-  credentialsWith,
-  message,
+  CARRIERS,
+  type Carrier,
+  type SpokenLane,
   packet,
-  rounds,
-  speak,
-} from "./peer-port.js";
+  speakCall,
+  speakLane,
+} from "../doubles/net/spoken.js";
+import { sleep, until } from "../doubles/net/world.js";
+import { LANE_OPENING } from "../../src/net/wire.js";
+import { Hostile, ROUNDS, SEED, Target, credentialsWith, message, rounds } from "./peer-port.js";
 
 const { HANDSHAKE_MAX_BYTES, NONCE_BYTES, NO_NONCE, PACKET } = packets;
 const SECRET = Buffer.from("0123456789abcdef0123456789abcdef");
@@ -36,8 +35,6 @@ const collect = ((): (() => void) => {
   return runInNewContext("gc") as () => void;
 })();
 
-const LINK = "/svc.peer.v1.Peer/Link";
-
 /** What an eavesdropper wrote down of a handshake that went well, as it travelled. */
 interface Recorded {
   readonly hello: Uint8Array;
@@ -45,11 +42,11 @@ interface Recorded {
 }
 
 /** A handshake of somebody who has the secret; afterwards its connection is ended. */
-async function record(target: Target, hostile: Hostile): Promise<Recorded> {
+async function record(target: Target, hostile: Hostile, carrier: Carrier): Promise<Recorded> {
   const { credentials } = target;
   const greeting = packets.encodeGreeting(hostile.greeting(), hostile.extensions());
   const hello = packet(PACKET.hello, credentials.seal("greeting", greeting));
-  const link = speak(target, LINK);
+  const link = speakLane(target.endpoint, carrier);
   link.write(hello);
   await until("an answer", () => link.answers.length === 1);
   const answer = credentials.open("answer", link.answers[0]?.subarray(1) ?? NO_NONCE, greeting);
@@ -60,7 +57,7 @@ async function record(target: Target, hostile: Hostile): Promise<Recorded> {
   link.write(confirm);
   link.write(packet(PACKET.echo, new Uint8Array(0)));
   await until("it is linked", () => link.answers.length === 2);
-  link.session.destroy();
+  link.destroy();
   return { hello, confirm };
 }
 
@@ -118,16 +115,21 @@ function badSequel(
   return new Uint8Array(Buffer.concat([hostile.one(make)(), frame]));
 }
 
-async function linkRounds(t: Test, secret: Buffer | null, salt: number): Promise<void> {
+async function linkRounds(
+  t: Test,
+  secret: Buffer | null,
+  salt: number,
+  carrier: Carrier,
+): Promise<void> {
   const hostile = new Hostile(salt);
   const target = await Target.open(t, secret);
-  const recorded = await record(target, hostile);
+  const recorded = await record(target, hostile, carrier);
   target.judged.clear();
   const withNone = credentialsWith(null);
   const withOther = secret === null ? withNone : credentialsWith(OTHER_SECRET);
   let answered = 0;
   await rounds(ROUNDS, async () => {
-    const link = speak(target, LINK);
+    const link = speakLane(target.endpoint, carrier);
     const isBlind = hostile.prng.chance(2, 3);
     const strangers = hostile.one([withNone, withOther]);
     if (isBlind) {
@@ -145,20 +147,29 @@ async function linkRounds(t: Test, secret: Buffer | null, salt: number): Promise
       link.write(badSequel(hostile, strangers, link.answers[0] ?? NO_NONCE, recorded));
     }
     await until("it is cut off", link.ended);
-    link.session.destroy();
+    link.destroy();
   });
   t.ok(answered > ROUNDS / 10, "many came as far as an answer");
   if (secret !== null) t.ok(target.judged.size <= 1, "whoever has no secret is not even judged");
   await target.check(t, secret);
 }
 
-t.test("P-128 P-198 links: damaged, out of turn, replayed, lying", (t) => linkRounds(t, null, 1));
-t.test("P-128 P-198 links of strangers to a secret", (t) => linkRounds(t, SECRET, 2));
+for (const [at, carrier] of CARRIERS.entries()) {
+  t.test(`P-128 P-198 links: damaged, out of turn, replayed, lying: ${carrier}`, (t) =>
+    linkRounds(t, null, 10 * at + 1, carrier),
+  );
+  t.test(`P-128 P-198 links of strangers to a secret: ${carrier}`, (t) =>
+    linkRounds(t, SECRET, 10 * at + 2, carrier),
+  );
+}
+
+/** So many floods are more than the buffers of two sockets hold. */
+const FLOODS_MAX = 200;
 
 // Behind a handshake that went well -------------------------------------------------------------
 
-async function admitted(target: Target, hostile: Hostile): Promise<Spoken> {
-  const link = speak(target, LINK);
+async function admitted(target: Target, hostile: Hostile, carrier: Carrier): Promise<SpokenLane> {
+  const link = speakLane(target.endpoint, carrier);
   link.write(
     packet(PACKET.hello, packets.encodeGreeting(hostile.greeting(), hostile.extensions())),
   );
@@ -172,7 +183,7 @@ t.test("P-128 P-198 who was let in and then misbehaves is cut off at once", asyn
   const hostile = new Hostile(3);
   const target = await Target.open(t, null);
   await rounds(ROUNDS / 4, async () => {
-    const link = await admitted(target, hostile);
+    const link = await admitted(target, hostile, hostile.one(CARRIERS));
     const { prng } = hostile;
     const make: readonly (() => Uint8Array)[] = [
       () => packet(hostile.one([0, 1, 2, 3, 5, 7, 99, 255]), hostile.bytes(prng.below(200))),
@@ -196,7 +207,7 @@ t.test("P-128 a length that is announced costs no more than its bound", async (t
   const announce = async (sizeBytes: number): Promise<number> => {
     collect();
     const before = process.memoryUsage().arrayBuffers;
-    const opened = Array.from({ length: links }, () => speak(target, LINK));
+    const opened = Array.from({ length: links }, () => speakCall(target.endpoint, LINK_PATH));
     const head = Buffer.alloc(6, PACKET.hello);
     head.writeUIntBE(sizeBytes, 0, 5);
     for (const link of opened) link.write(head);
@@ -220,17 +231,24 @@ t.test("P-128 a length that is announced costs no more than its bound", async (t
   await target.check(t, null);
 });
 
-t.test("P-128 a flood of echoes whose answers nobody reads is cut off", async (t) => {
-  const target = await Target.open(t, null);
-  const link = await admitted(target, new Hostile(4));
-  link.stream.pause();
-  const echo = packet(PACKET.echo, new Uint8Array(0));
-  link.write(Buffer.concat(Array<Uint8Array>(60_000).fill(echo)));
-  // Who does not read may not notice.
-  await until("it is cut off", () => target.held === 0);
-  link.session.destroy();
-  await target.check(t, null);
-});
+for (const [at, carrier] of CARRIERS.entries()) {
+  t.test(`P-128 a flood of echoes whose answers nobody reads is cut off: ${carrier}`, async (t) => {
+    const target = await Target.open(t, null);
+    const link = await admitted(target, new Hostile(10 * at + 4), carrier);
+    link.pause();
+    const echo = packet(PACKET.echo, new Uint8Array(0));
+    const flood = Buffer.concat(Array<Uint8Array>(60_000).fill(echo));
+    // Sockets keep what nobody reads: until theirs are full the answers are not even counted.
+    for (let sent = 0; sent < FLOODS_MAX && target.held > 0; sent++) {
+      link.write(flood);
+      await sleep(5);
+    }
+    // Who does not read may not notice.
+    await until("it is cut off", () => target.held === 0);
+    link.destroy();
+    await target.check(t, null);
+  });
+}
 
 // Questions -------------------------------------------------------------------------------------
 
@@ -268,7 +286,7 @@ async function questionRounds(t: Test, secret: Buffer | null, salt: number): Pro
   const statuses = new Set<number>();
   await rounds(ROUNDS, async () => {
     const kind = hostile.one(QUESTIONS);
-    const call = speak(target, `/svc.peer.v1.Peer/${kind}`);
+    const call = speakCall(target.endpoint, `/svc.peer.v1.Peer/${kind}`);
     const bytes = question(hostile, kind);
     const cut = hostile.prng.below(bytes.length + 1);
     const isWhole = hostile.prng.chance(9, 10);
@@ -360,6 +378,46 @@ function http2Script(hostile: Hostile): Buffer {
   const all = Buffer.concat([PREFACE, settings, ...parts]);
   return prng.chance(1, 4) ? Buffer.from(hostile.damaged(all)) : all;
 }
+
+/** Beginnings that are nearly those of a lane, and nearly those of HTTP/2. */
+function beginning(hostile: Hostile): Buffer {
+  const { prng } = hostile;
+  const opening = Buffer.from(LANE_OPENING);
+  const cut = opening.subarray(0, prng.below(opening.length + 1));
+  const hello = packet(PACKET.hello, packets.encodeGreeting(hostile.greeting()));
+  const make: readonly (() => Uint8Array)[] = [
+    () => cut,
+    () => hostile.damaged(opening),
+    () => Buffer.concat([cut, PREFACE]),
+    () => Buffer.concat([PREFACE.subarray(0, prng.below(PREFACE.length)), opening]),
+    () => Buffer.concat([opening, opening, hello]),
+    () => Buffer.concat([opening, hostile.head()]),
+    () => Buffer.concat([opening, http2Script(hostile)]),
+    () => Buffer.concat([opening, hostile.damaged(hello)]),
+  ];
+  return Buffer.from(hostile.one(make)());
+}
+
+t.test("P-128 P-164 what is nearly a lane, and comes in pieces", async (t) => {
+  const hostile = new Hostile(8);
+  const target = await Target.open(t, null, 200);
+  await rounds(ROUNDS, async () => {
+    let isEnded = false;
+    const socket = connectTcp(target.port, "127.0.0.1");
+    socket.setNoDelay(true);
+    socket.on("error", () => undefined);
+    socket.on("close", () => (isEnded = true));
+    socket.resume();
+    const bytes = beginning(hostile);
+    const at = hostile.prng.below(bytes.length + 1);
+    socket.write(bytes.subarray(0, at));
+    await sleep(hostile.prng.below(10));
+    if (!socket.destroyed) socket.write(bytes.subarray(at));
+    if (hostile.prng.chance(1, 3)) socket.end();
+    await until("it is cut off", () => isEnded);
+  });
+  await target.check(t, null);
+});
 
 t.test("P-128 P-164 HTTP/2 as no client speaks it", async (t) => {
   const hostile = new Hostile(7);

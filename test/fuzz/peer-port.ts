@@ -4,17 +4,12 @@
  *
  * The seed can be set by SVC_FUZZ_SEED, the number of rounds by SVC_FUZZ_INPUTS.
  */
-import {
-  connect as connectHttp2,
-  type ClientHttp2Session,
-  type ClientHttp2Stream,
-} from "node:http2";
 import type { Test } from "tap";
 import { type NumberRange, PROGRAM, type Program, RANGE_END } from "../../src/base/levels.js";
 import { PEER_RECEIVE_MAX_BYTES, PROGRAM_VERSION_MAX_BYTES } from "../../src/base/limits.js";
 import { Prng } from "../../src/base/prng.js";
 import { PeerCredentials } from "../../src/net/credentials.js";
-import { MessageReader, writeMessage, writePacket } from "../../src/net/messages.js";
+import { writeMessage } from "../../src/net/messages.js";
 import type { PeerNetwork } from "../../src/net/network.js";
 import type { Extension } from "../../src/net/program.js";
 import * as packets from "../../src/net/packets.js";
@@ -219,58 +214,10 @@ export class Hostile {
   }
 }
 
-export function packet(kind: number, body: Uint8Array): Uint8Array {
-  const parts: Uint8Array[] = [];
-  writePacket(kind, body, (piece) => parts.push(piece));
-  return new Uint8Array(Buffer.concat(parts));
-}
-
 export function message(body: Uint8Array): Uint8Array {
   const parts: Uint8Array[] = [];
   writeMessage(body, (piece) => parts.push(piece));
   return new Uint8Array(Buffer.concat(parts));
-}
-
-// Streams of removed members --------------------------------------------------------------------------
-
-export interface Spoken {
-  readonly session: ClientHttp2Session;
-  readonly stream: ClientHttp2Stream;
-  readonly answers: Uint8Array[];
-  /** The status of the call; null while it is not known. */
-  readonly status: () => number | null;
-  write(bytes: Uint8Array): void;
-  end(): void;
-  ended(): boolean;
-}
-
-/** Opens a call on a connection of its own. */
-export function speak(target: Target, path: string): Spoken {
-  const session = connectHttp2(`http://${target.endpoint}`);
-  let isEnded = false;
-  let status: number | null = null;
-  session.on("error", () => undefined);
-  session.on("close", () => (isEnded = true));
-  const headers = { ":method": "POST", ":path": path, "content-type": "application/grpc" };
-  const stream = session.request({ ...headers, te: "trailers" });
-  const answers: Uint8Array[] = [];
-  const reader = new MessageReader(
-    () => 1 << 20,
-    (answer) => answers.push(answer) > 0,
-  );
-  stream.on("data", (chunk: Buffer) => reader.push(chunk));
-  stream.on("error", () => undefined);
-  stream.on("trailers", (trailers) => (status = Number(trailers["grpc-status"])));
-  stream.on("close", () => (isEnded = true));
-  return {
-    session,
-    stream,
-    answers,
-    status: () => status,
-    write: (bytes) => void (stream.destroyed || stream.writableEnded || stream.write(bytes)),
-    end: () => void (stream.destroyed || stream.end()),
-    ended: () => isEnded,
-  };
 }
 
 /** Runs `round` so many times, some at a time. */

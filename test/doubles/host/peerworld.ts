@@ -45,7 +45,8 @@ export class FalseNetwork {
   private readonly cuts = new Set<string>();
   frames = 0;
   /** What becomes of a frame on its way; null = lost. */
-  filter: (from: number, bytes: Uint8Array) => Uint8Array | null = (_from, bytes) => bytes;
+  filter: (from: number, bytes: Uint8Array, lane: PeerLane) => Uint8Array | null = (_from, bytes) =>
+    bytes;
 
   isCut(from: number, to: number): boolean {
     return this.cuts.has(`${from}-${to}`);
@@ -134,7 +135,7 @@ export class FalsePeers implements PeerPort {
     if (!this.up.has(to)) return false;
     this.network.frames++;
     const other = this.network.ends.get(to);
-    const carried = this.network.filter(this.id, bytes);
+    const carried = this.network.filter(this.id, bytes, lane);
     other?.timer.soon(() => {
       if (carried === null || this.network.isCut(this.id, to)) return;
       other?.events?.frame(this.id, lane, carried);

@@ -1,6 +1,7 @@
 /** Somebody who calls a peer listener over TLS, to see whether it is let in. */
 import { connect } from "node:tls";
 import type { PeerTls } from "../../../src/net/settings.js";
+import { LANE_OPENING } from "../../../src/net/wire.js";
 
 export interface Met {
   readonly isLetIn: boolean;
@@ -11,7 +12,7 @@ export interface Met {
   readonly session: Buffer | undefined;
 }
 
-/** Who is let in hears the first frame of HTTP/2, who is not hears the end. */
+/** Who is let in hears how lanes are opened, who is not hears the end. */
 export function meetPeer(port: number, tls: PeerTls, session?: Buffer): Promise<Met> {
   return new Promise((resolve) => {
     const { certificate: cert, key } = tls;
@@ -21,6 +22,7 @@ export function meetPeer(port: number, tls: PeerTls, session?: Buffer): Promise<
     let [isResumed, fingerprint] = [false, ""];
     let given: Buffer | undefined;
     socket.on("session", (ticket: Buffer) => (given = ticket));
+    socket.write(LANE_OPENING);
     socket.on("secureConnect", () => {
       isResumed = socket.isSessionReused();
       fingerprint = socket.getPeerCertificate().fingerprint256;

@@ -18,6 +18,8 @@ import type { Extension } from "../../../src/net/program.js";
 import * as packets from "../../../src/net/packets.js";
 import { LaneSender } from "../../../src/net/sending.js";
 import { type PeerNetworkSettings, laneBounds } from "../../../src/net/settings.js";
+import { LANE_OPENING, wireOfStream } from "../../../src/net/wire.js";
+import { CARRIERS, type Carrier, type SpokenLane, speakLane } from "../../doubles/net/spoken.js";
 import { Proxy } from "../../doubles/server/proxy.js";
 import { CLUSTER, PeerNode, numbered } from "../../conformance/peers.js";
 import {
@@ -274,32 +276,11 @@ t.test("P-153 the control lane lets the oldest go and keeps the order", (t) => {
   setImmediate(drainAll);
 });
 
-/** A Link stream spoken by hand. */
-function speak(
-  t: Test,
-  endpoint: string,
-): { send(kind: number, body: Uint8Array): void; answers: Uint8Array[]; ended: () => boolean } {
-  const session = connectHttp2(`http://${endpoint}`);
-  let ended = false;
-  session.on("error", () => undefined);
-  session.on("close", () => (ended = true));
-  t.teardown(() => session.destroy());
-  const stream = session.request({
-    ":method": "POST",
-    ":path": "/svc.peer.v1.Peer/Link",
-    "content-type": "application/grpc",
-    te: "trailers",
-  });
-  const answers: Uint8Array[] = [];
-  const take = (message: Uint8Array): boolean => answers.push(message) > 0;
-  const reader = new MessageReader(() => 1 << 20, take);
-  stream.on("data", (chunk: Buffer) => reader.push(chunk));
-  stream.on("error", () => undefined);
-  stream.on("close", () => (ended = true));
-  const send = (kind: number, body: Uint8Array): void => {
-    if (!stream.destroyed) writePacket(kind, body, (piece) => stream.write(piece));
-  };
-  return { send, answers, ended: () => ended };
+/** A lane spoken by hand. */
+function speak(t: Test, endpoint: string, carrier: Carrier): SpokenLane {
+  const lane = speakLane(endpoint, carrier);
+  t.teardown(() => lane.destroy());
+  return lane;
 }
 
 const { PACKET, NO_NONCE } = packets;
@@ -328,12 +309,12 @@ function with99(what: "levels" | "protocols"): Program {
   return { ...PROGRAM, version: "9.9", [what]: { min: 99, max: 99 } };
 }
 
-t.test("P-164 handshakes: whole, out of turn, foreign, recorded", async (t) => {
+async function handshakes(t: Test, carrier: Carrier): Promise<void> {
   const one = await open(t, 1);
   const hello = packets.encodeGreeting(greeting(2));
   const frame = numbered(1, 64, "log");
 
-  const good = speak(t, one.endpoint);
+  const good = speak(t, one.endpoint, carrier);
   good.send(PACKET.hello, hello);
   await until("an answer", () => good.answers.length === 1);
   const answer = packets.decodeGreeting((good.answers[0] as Uint8Array).subarray(1));
@@ -346,14 +327,14 @@ t.test("P-164 handshakes: whole, out of turn, foreign, recorded", async (t) => {
   await until("the echo came back", () => good.answers.length === 2);
 
   // What was sent above, sent again: the listener asks for another nonce now.
-  const recorded = speak(t, one.endpoint);
+  const recorded = speak(t, one.endpoint, carrier);
   recorded.send(PACKET.hello, hello);
   recorded.send(PACKET.confirm, answer?.nonce ?? NO_NONCE);
   recorded.send(PACKET.frame, frame);
   await until("a recorded handshake is cut off", recorded.ended);
   t.notOk(good.ended(), "and disturbs nobody");
 
-  const wrong: readonly (readonly [string, (link: ReturnType<typeof speak>) => void])[] = [
+  const wrong: readonly (readonly [string, (link: SpokenLane) => void])[] = [
     ["a frame before the greeting", (link) => link.send(PACKET.frame, frame)],
     ["an echo before the greeting", (link) => link.send(PACKET.echo, new Uint8Array(0))],
     ["an unknown kind", (link) => link.send(99, frame)],
@@ -375,7 +356,7 @@ t.test("P-164 handshakes: whole, out of turn, foreign, recorded", async (t) => {
     ],
   ];
   for (const [name, act] of wrong) {
-    const link = speak(t, one.endpoint);
+    const link = speak(t, one.endpoint, carrier);
     act(link);
     await until(`${name} is cut off`, link.ended);
   }
@@ -387,7 +368,7 @@ t.test("P-164 handshakes: whole, out of turn, foreign, recorded", async (t) => {
     ["level", greeting(2, { hello: { ...greeting(2).hello, program: with99("levels") } })],
   ];
   for (const [refusal, bad] of refused) {
-    const link = speak(t, one.endpoint);
+    const link = speak(t, one.endpoint, carrier);
     link.send(PACKET.hello, packets.encodeGreeting(bad));
     await until("told why", () => link.answers.length === 1);
     const bytes = link.answers[0] as Uint8Array;
@@ -398,15 +379,21 @@ t.test("P-164 handshakes: whole, out of turn, foreign, recorded", async (t) => {
   }
   t.equal(one.node.frames.length, 1, "no frame came from any of them");
 
-  const newer = speak(t, one.endpoint);
+  const newer = speak(t, one.endpoint, carrier);
   newer.send(PACKET.hello, hello);
   await until("an answer", () => newer.answers.length === 1);
   const again = packets.decodeGreeting((newer.answers[0] as Uint8Array).subarray(1));
   newer.send(PACKET.confirm, again?.nonce ?? NO_NONCE);
   await until("a newer lane of the same name replaces the older one", good.ended);
-});
+}
 
-t.test("P-190 who greets is judged; it is let in when it confirms, and judged again", async (t) => {
+for (const carrier of CARRIERS) {
+  t.test(`P-164 handshakes: whole, out of turn, foreign, recorded: ${carrier}`, (t) =>
+    handshakes(t, carrier),
+  );
+}
+
+async function judgedTwice(t: Test, carrier: Carrier): Promise<void> {
   const one = await open(t, 1);
   const admitted: number[] = [];
   const admit = one.node.admit.bind(one.node);
@@ -414,8 +401,8 @@ t.test("P-190 who greets is judged; it is let in when it confirms, and judged ag
     admitted.push(hello.bootNumber);
     return admit(hello);
   };
-  const greeted = async (): Promise<{ link: ReturnType<typeof speak>; nonce: Uint8Array }> => {
-    const link = speak(t, one.endpoint);
+  const greeted = async (): Promise<{ link: SpokenLane; nonce: Uint8Array }> => {
+    const link = speak(t, one.endpoint, carrier);
     link.send(PACKET.hello, packets.encodeGreeting(greeting(2)));
     await until("an answer", () => link.answers.length === 1);
     const answer = packets.decodeGreeting((link.answers[0] as Uint8Array).subarray(1));
@@ -433,7 +420,14 @@ t.test("P-190 who greets is judged; it is let in when it confirms, and judged ag
   second.link.send(PACKET.frame, numbered(2, 64, "log"));
   await until("who is not welcome any more is cut off", second.link.ended);
   t.equal(one.node.from(2, "log").length, 1, "without a frame");
-});
+}
+
+for (const carrier of CARRIERS) {
+  t.test(
+    `P-190 who greets is judged; it is let in when it confirms, and judged again: ${carrier}`,
+    (t) => judgedTwice(t, carrier),
+  );
+}
 
 t.test("P-164 a lane that ends takes its session along at once", (t) => {
   const destroyed: string[] = [];
@@ -449,7 +443,7 @@ t.test("P-164 a lane that ends takes its session along at once", (t) => {
     ended: (_lane: InboundLane, isOpen: boolean) => ended.push(isOpen),
   };
   new InboundLane(
-    stream as unknown as ServerHttp2Stream,
+    wireOfStream(stream as unknown as ServerHttp2Stream),
     owner as Partial<InboundOwner> as InboundOwner,
   );
   const unknown: Uint8Array[] = [];
@@ -471,6 +465,10 @@ t.test("P-164 garbage and silence on the port end alone", async (t) => {
     ["half a preface", preface.subarray(0, 10)],
     ["a preface and junk", Buffer.concat([preface, junk])],
     ["a preface and silence", preface],
+    ["half an opening", Buffer.from(LANE_OPENING.subarray(0, 5))],
+    ["an opening that goes wrong", Buffer.from("svclane0")],
+    ["an opening and junk", Buffer.concat([LANE_OPENING, junk])],
+    ["an opening and silence", Buffer.from(LANE_OPENING)],
     ["HTTP/1.1", Buffer.from("GET / HTTP/1.1\r\nhost: a\r\n\r\n")],
   ];
   const left = new Set(texts.map(([name]) => name));
@@ -530,7 +528,7 @@ t.test(
   },
 );
 
-t.test("P-190 a refusal counts as the answer to an own greeting only", async (t) => {
+async function refusals(t: Test, carrier: Carrier): Promise<void> {
   const one = await open(t, 1);
   const told: string[] = [];
   one.node.refused = (from, refusal) => void told.push(`${from.nodeId} ${refusal}`);
@@ -538,13 +536,13 @@ t.test("P-190 a refusal counts as the answer to an own greeting only", async (t)
   const note = (answerTo: Uint8Array, from = by): Uint8Array =>
     packets.encodeRefusal({ by: from, refusal: "storage-lost", program: PROGRAM, answerTo });
 
-  const stray = speak(t, one.endpoint);
+  const stray = speak(t, one.endpoint, carrier);
   stray.send(PACKET.refusal, note(NO_NONCE));
   await until("a stray refusal is cut off", stray.ended);
 
   // Answered, but not to what this node said; and by somebody else than was greeted.
   for (const change of ["nonce", "node"] as const) {
-    const link = speak(t, one.endpoint);
+    const link = speak(t, one.endpoint, carrier);
     link.send(PACKET.hello, packets.encodeGreeting(greeting(2)));
     await until("an answer", () => link.answers.length === 1);
     const answer = packets.decodeGreeting((link.answers[0] as Uint8Array).subarray(1));
@@ -554,7 +552,7 @@ t.test("P-190 a refusal counts as the answer to an own greeting only", async (t)
   }
   t.strictSame(told, []);
 
-  const late = speak(t, one.endpoint);
+  const late = speak(t, one.endpoint, carrier);
   late.send(PACKET.hello, packets.encodeGreeting(greeting(2)));
   await until("an answer", () => late.answers.length === 1);
   const heard = packets.decodeGreeting((late.answers[0] as Uint8Array).subarray(1));
@@ -563,14 +561,20 @@ t.test("P-190 a refusal counts as the answer to an own greeting only", async (t)
   await until("a refusal after the handshake is cut off", late.ended);
   t.strictSame(told, []);
 
-  const link = speak(t, one.endpoint);
+  const link = speak(t, one.endpoint, carrier);
   link.send(PACKET.hello, packets.encodeGreeting(greeting(2)));
   await until("an answer", () => link.answers.length === 1);
   const answer = packets.decodeGreeting((link.answers[0] as Uint8Array).subarray(1));
   link.send(PACKET.refusal, note(answer?.nonce ?? NO_NONCE));
   await until("the refusal of this greeting", () => told.length === 1);
   t.strictSame(told, ["2 storage-lost"]);
-});
+}
+
+for (const carrier of CARRIERS) {
+  t.test(`P-190 a refusal counts as the answer to an own greeting only: ${carrier}`, (t) =>
+    refusals(t, carrier),
+  );
+}
 
 t.test("what travels is gRPC: its own package speaks with a node", async (t) => {
   const one = await open(t, 1);
