@@ -234,6 +234,13 @@ export const NODE_DEBUG_MAX_BYTES = 32 * MIB;
 export const PROFILE_MAX_SECONDS = 60;
 /** Lines of the log about slow requests; what is more is counted only. */
 export const SLOW_LINES_PER_SECOND = 20;
+/** Spans that wait for the collector, and how many go to it at once. */
+export const TRACE_SPANS_MAX = 4096;
+export const TRACE_BATCH_MAX = 512;
+/** How often they go, and how long the collector may take (ms). */
+export const TRACE_EVERY_MS = 5000;
+/** Commands of one request that are followed through the log. */
+export const TRACE_PROPOSALS_MAX = 16;
 /**
  * What is kept free on a volume of log or state: two segments, or this much of it, but no more than
  * so many bytes. Below it no writes are taken until twice that is free.

@@ -142,7 +142,7 @@ export class Dispatch {
    */
   single(
     request: SingleRequest,
-    { deadlineMs, wait }: RequestContext,
+    { deadlineMs, wait, trace }: RequestContext,
     finish: Finish,
     elsewhere: Elsewhere,
     family: Family = familyOf(request),
@@ -156,7 +156,7 @@ export class Dispatch {
       if (!group.isLeader()) return elsewhere(group.partition, false);
       if (!this.serving.permits(request.kind, group)) return this.notAtLevel(fail);
       const place = placement.here(group);
-      const attempt = new Attempt(this.serving, place, deadlineMs, fail, finish);
+      const attempt = new Attempt(this.serving, place, deadlineMs, fail, finish, trace);
       if (request.kind === "next-sequence" || request.kind === "reserve-sequence") {
         return executeAllocation(attempt, name, request);
       }
@@ -166,7 +166,7 @@ export class Dispatch {
     if (place === null) return this.unhosted(request, fail, elsewhere);
     if (!place.group.isLeader()) return elsewhere(place.group.partition, false);
     if (!this.serving.permits(request.kind, place.group)) return this.notAtLevel(fail);
-    const attempt = new Attempt(this.serving, place, deadlineMs, fail, finish);
+    const attempt = new Attempt(this.serving, place, deadlineMs, fail, finish, trace);
     if (isOf(request, "lock", family)) return executeLock(attempt, request, wait ?? null);
     if (isOf(request, "key", family)) return executeKey(attempt, request);
     return request.kind === "kv-bucket"

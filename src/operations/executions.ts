@@ -39,6 +39,7 @@ import { type PartResult, readPart } from "./kv/scan-part.js";
 import type { Serving } from "./serving/serving.js";
 import { unexecuted } from "./api/shapes.js";
 import type { OperationsSettings } from "./api/settings.js";
+import { Trace } from "./api/tracing.js";
 import type {
   CallAnswer,
   CallItem,
@@ -52,6 +53,11 @@ type Reply = (answer: CallAnswer) => void;
 
 /** Asking again would not help: the request is none of this version. */
 const UNREADABLE: CallAnswer = { kind: "not-taken", leaderNode: 0, unreadable: true };
+
+/** For whoever reads a trace: why nothing was done, where the answer has no refusal. */
+function undoneBy({ kind }: CallAnswer): string | null {
+  return kind === "not-taken" || kind === "not-owned" ? kind : null;
+}
 
 /** True for what a page of several nodes asks of one. */
 function isScanPart(request: ScanPartRequest | SpanPartRequest): boolean {
@@ -92,7 +98,7 @@ export class Executions {
   take(from: number, { epoch, items }: Extract<Frame, { direction: "calls" }>): void {
     for (const { id, content } of items) {
       const knowsLocks = content?.knowsLocks === true;
-      const reply: Reply = (answer) => {
+      let reply: Reply = (answer) => {
         this.serving.calls.reply(from, epoch, id, answer, knowsLocks);
       };
       if (content === null) {
@@ -100,13 +106,16 @@ export class Executions {
         continue;
       }
       this.tell(from, content);
+      const trace = content.trace === null ? undefined : new Trace(content.trace);
+      if (trace !== undefined) reply = this.recorded(trace, content, reply);
       const { request } = content;
       if (request.kind === "cancel-wait") {
         const how = request.mayReturn ? "left" : "cancelled";
         this.waiting.get(from)?.get(`${epoch}/${request.id}`)?.leave(how);
         reply({ kind: "wait-cancelled" });
-      } else if (isWaiting(request)) this.wait(from, `${epoch}/${id}`, content, request, reply);
-      else this.begin(content, reply);
+      } else if (isWaiting(request))
+        this.wait(from, `${epoch}/${id}`, content, request, trace, reply);
+      else this.begin(content, trace, reply);
     }
   }
 
@@ -121,6 +130,7 @@ export class Executions {
     name: string,
     { budgetMs, requestId }: CallItem,
     request: TryLockRequest,
+    trace: Trace | undefined,
     reply: Reply,
   ): void {
     const { serving, admission } = this;
@@ -140,7 +150,8 @@ export class Executions {
       if (refusal === null) waits.leaveOther();
       reply(answer);
     };
-    this.data(request, refusal, { deadlineMs, forwardHops: 1, requestId, wait: control }, finish);
+    const context = { deadlineMs, forwardHops: 1, requestId, wait: control, trace };
+    this.data(request, refusal, context, finish);
   }
 
   private tell(from: number, { requestId, request }: CallItem): void {
@@ -149,7 +160,24 @@ export class Executions {
     logger.log("debug", "request of another node", { requestId, from, kind: request.kind });
   }
 
-  private begin({ request, budgetMs, requestId }: CallItem, reply: Reply): void {
+  /** As `reply`; and what is recorded of the request has ended. */
+  private recorded(trace: Trace, { request, requestId }: CallItem, reply: Reply): Reply {
+    const { tracer } = this.serving.ports;
+    const span = tracer?.begin(trace.parent, request.kind, requestId, 1) ?? null;
+    if (span === null) return reply;
+    trace.span = span;
+    return (answer) => {
+      const refusal = "refusal" in answer ? answer.refusal : null;
+      span.ended("type" in answer ? answer.type : null, refusal ?? undoneBy(answer));
+      reply(answer);
+    };
+  }
+
+  private begin(
+    { request, budgetMs, requestId }: CallItem,
+    trace: Trace | undefined,
+    reply: Reply,
+  ): void {
     const { settings, ports } = this.serving;
     const refusal = this.admission.enter();
     let ended = false;
@@ -161,7 +189,7 @@ export class Executions {
     };
     const nowMs = ports.clock.monotonicMs();
     const deadlineMs = nowMs + Math.min(budgetMs, settings.requestTimeoutMs);
-    const context = { deadlineMs, forwardHops: 1, requestId };
+    const context = { deadlineMs, forwardHops: 1, requestId, trace };
     switch (request.kind) {
       case "scan-part":
       case "span-part":

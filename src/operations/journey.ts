@@ -59,7 +59,7 @@ export class Journey {
 
   private forward(partition: PartitionId): void {
     const { serving, request, finish } = this;
-    const { requestId, deadlineMs } = this.context;
+    const { requestId, deadlineMs, trace } = this.context;
     this.usedVersion = serving.placement.mapVersion;
     const { wait } = this.context;
     const asked = (): SingleRequest => this.asked();
@@ -74,6 +74,7 @@ export class Journey {
         wait?.heldBy((how) => serving.calls.cancelWait(id, how === "left"));
       },
       requestId,
+      trace,
       deadlineMs,
       reading: isReading(request.kind),
       here: (_group, moved) => {

@@ -80,7 +80,7 @@ function queueOf(attempt: LockAttempt, request: LockRequest): Queue | null {
 
 /** One caller more who tries for the resource; too many are turned away before anything is done. */
 function tryLock(attempt: LockAttempt, request: TryLockRequest): void {
-  const { serving, group, origin, deadlineMs, fail, done } = attempt;
+  const { serving, group, origin, deadlineMs, fail, trace } = attempt;
   const { contention, ports } = serving;
   const { resource } = request;
   if (!contention.enter(resource)) {
@@ -91,10 +91,11 @@ function tryLock(attempt: LockAttempt, request: TryLockRequest): void {
     fail(end, refusal, executed);
   };
   const place = { group, origin };
-  const counted = new Attempt<LockAnswer>(serving, place, deadlineMs, failed, (answer) => {
+  const done = (answer: LockAnswer): void => {
     contention.leave(resource);
-    done(answer);
-  });
+    attempt.done(answer);
+  };
+  const counted = new Attempt<LockAnswer>(serving, place, deadlineMs, failed, done, trace);
   const queue = queueOf(attempt, request);
   if (queue === null || queue.isHeldBy(request.owner)) return tryBehind(counted, request);
   // Somebody waits: the lock is somebody else's, or will be theirs (Q3).
@@ -190,6 +191,7 @@ function release(attempt: LockAttempt, request: TryUnlockRequest, queue: Queue):
     command,
     sizeBytes: sizeOf(command),
     deadlineMs,
+    marks: attempt.marks,
     then: (decision: Decision): void => {
       switch (decision.kind) {
         case "decided":

@@ -40,6 +40,7 @@ import {
 import { type OperationsPorts, Serving } from "./serving/serving.js";
 import type { OperationsSettings } from "./api/settings.js";
 import { NOWHERE, endAnswer, unexecuted } from "./api/shapes.js";
+import type { RequestSpan, Trace } from "./api/tracing.js";
 import { SlowRequests } from "./admission/slow-requests.js";
 import { KIND_NUMBERS, type RequestObserver } from "./admission/tally.js";
 import { TurnClock } from "./admission/turn-clock.js";
@@ -192,6 +193,7 @@ export class Operations implements OperationsPort {
       const latestMs = startMs + longestMs;
       if (given.deadlineMs > latestMs) context = withDeadline(given, latestMs);
     }
+    const span = given.trace === undefined ? null : this.record(request.kind, given, given.trace);
     const kind = KIND_NUMBERS[request.kind];
     const wait = waitMs === 0 ? null : waitBy(startMs, waitMs, context);
     if (wait !== null) context = withWait(context, wait);
@@ -208,6 +210,7 @@ export class Operations implements OperationsPort {
       const durationMs = Math.max(0, nowMs - startMs - waitedMs);
       this.observer.finished(kind, answer.type, answer.refusal !== null, durationMs);
       this.slow.answered(request.kind, answer.type, given, durationMs, nowMs);
+      span?.ended(answer.type, answer.refusal);
       // Each operation gives the answer that belongs to its request; the compiler cannot follow
       // that through a union.
       done(answer as AnswerOf<R>);
@@ -223,6 +226,17 @@ export class Operations implements OperationsPort {
     }
     this.taking = nested;
     return wait;
+  }
+
+  /** Begins to record a request of a trace; null: nothing is recorded of it. */
+  private record(
+    kind: DataRequestKind,
+    { requestId, forwardHops }: RequestContext,
+    trace: Trace,
+  ): RequestSpan | null {
+    const { tracer } = this.ports;
+    trace.span = tracer?.begin(trace.parent, kind, requestId, forwardHops) ?? null;
+    return trace.span;
   }
 
   /** How long a request may wait for a lock (ms); 0 for all that do not. */

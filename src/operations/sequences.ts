@@ -23,6 +23,8 @@ import type {
   SequenceRequest,
   UpdateSequenceRequest,
 } from "./api/requests.js";
+import type { SequenceDone } from "../host/sequences/blocks.js";
+import type { ProposalDone } from "../host/requests/results.js";
 import type { Attempt } from "./serving/attempt.js";
 import { NOWHERE, allocationAnswer, sequenceAnswer, sequenceView } from "./api/shapes.js";
 
@@ -82,11 +84,12 @@ function updateSequence(
     removeBlockSize: request.removeBlockSize,
     cursor: null,
   } as const;
-  serving.blocks(group).update(command, deadlineMs, (result) => {
+  const done: SequenceDone = (result) => {
     if (result === "busy") return attempt.retry();
     const outcome = attempt.outcomeOf(result, "sequence");
     if (outcome !== null) attempt.done(recordAnswer(attempt, outcome.type, outcome.record));
-  });
+  };
+  serving.blocks(group).update(command, deadlineMs, done, attempt.marks);
 }
 
 /**
@@ -123,12 +126,13 @@ function getSequence(attempt: SequenceAttempt, name: string): void {
 
 function deleteSequence(attempt: SequenceAttempt, name: string): void {
   const { serving, group, origin, deadlineMs } = attempt;
-  serving.blocks(group).remove(name, deadlineMs, (result) => {
+  const done: ProposalDone = (result) => {
     const outcome = attempt.outcomeOf(result, "sequence");
     if (outcome === null) return;
     const revision = outcome.type === SequenceType.success ? 0 : -1;
     attempt.done(sequenceAnswer(outcome.type, null, revision, origin));
-  });
+  };
+  serving.blocks(group).remove(name, deadlineMs, done, attempt.marks);
 }
 
 /** Carries out next or reserve on the sequence `name`, which is trimmed. */
@@ -142,11 +146,12 @@ export function executeAllocation(
   const key = trimKey(request.idempotencyKey);
   const blocks = serving.blocks(group);
   if (key !== null) {
-    blocks.allocateKeyed(name, count, key, deadlineMs, (result) => {
+    const done: SequenceDone = (result) => {
       if (result === "busy") return attempt.retry();
       const outcome = attempt.outcomeOf(result, "allocation");
       if (outcome !== null) attempt.done(keyedAnswer(attempt, name, outcome));
-    });
+    };
+    blocks.allocateKeyed(name, count, key, deadlineMs, done, attempt.marks);
     return;
   }
   blocks.allocate(name, count, deadlineMs, (type, start, end, revision, refusal) => {

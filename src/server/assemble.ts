@@ -41,6 +41,8 @@ import { type Peers, openPeers, randomHex } from "./listeners/peers.js";
 import { Assembled, type RunningServer, type Stack } from "./running.js";
 import { Starting } from "./listeners/starting.js";
 import { Authenticator, TokenFile } from "./security/tokens.js";
+import type { SpanExporter } from "./tracing/exporter.js";
+import { openTraces, tracerInto } from "./tracing/traces.js";
 import { VERSION } from "../base/generated/version.js";
 
 export type { ListenAddresses } from "./listeners/listeners.js";
@@ -164,6 +166,7 @@ interface Measured {
   readonly peers: Peers;
   readonly connections: ConnectionCount;
   readonly unsent: UnsentBytes;
+  readonly traces: SpanExporter | null;
 }
 
 /** One by one: a group that leaves meanwhile is left out. */
@@ -200,6 +203,7 @@ function attachMetrics(metrics: Metrics, measured: Measured): void {
       volumes: disk.space?.volumes() ?? new Map(),
     }),
     slowRequests: () => operations.slowRequests,
+    traceSpans: measured.traces?.count ?? { sent: 0, dropped: 0 },
     rateLimited: () => operations.rateLimited,
     receivedPeerBytes: () => peers.network?.receivedBytes ?? 0,
     logLines: lines,
@@ -290,6 +294,7 @@ interface Made {
   readonly metrics: Metrics;
   readonly tally: RequestTally;
   readonly backups: BackupWorld;
+  readonly traces: SpanExporter | null;
 }
 
 /** What the front ends call, with its ways to the other nodes. */
@@ -297,7 +302,7 @@ function makeOperations(
   config: ServerConfig,
   { node, peers }: Stack,
   clientEndpoint: () => string,
-  { logger, metrics, tally, backups }: Made,
+  { logger, metrics, tally, backups, traces }: Made,
 ): Operations {
   const settings = operationsSettings(config, peers.endpoint, clientEndpoint);
   const ports = { clock: systemClock, timer: systemTimers, entropy: systemEntropy };
@@ -306,7 +311,8 @@ function makeOperations(
     send: (to: number, bytes: Uint8Array) => node.links.sendCall(to, bytes),
     queuedBytes: (to: number) => peers.network?.queuedBytes(to, "calls") ?? 0,
   };
-  const world = { ...ports, logger, meter: metrics, calls, backups };
+  const tracer = traces === null ? {} : { tracer: tracerInto(traces) };
+  const world = { ...ports, logger, meter: metrics, calls, backups, ...tracer };
   const operations = new Operations(node, settings, world, kernels, tally);
   node.links.listen(operations);
   node.links.handleCalls((from, bytes) => operations.callFrame(from, bytes));
@@ -405,11 +411,13 @@ export async function startServer(
   const clientEndpoint = (): string => clientEndpointOf(config, addresses);
   peers.self.clientEndpoint = clientEndpoint;
   const backups = backupWorld(config, node, key, logger, metrics, audit);
-  const made = { logger, metrics, tally, backups };
+  const traces = openTraces(config, logger);
+  const made = { logger, metrics, tally, backups, traces };
   const serving = makeOperations(config, stack.value, clientEndpoint, made);
   operations = serving;
   const counted = { connections: connectionCount(logger), unsent: new UnsentBytes() };
-  attachMetrics(metrics, { config, disk, node, operations: serving, peers, lines, ...counted });
+  const measured = { config, disk, node, operations: serving, peers, lines, traces };
+  attachMetrics(metrics, { ...measured, ...counted });
   const listeners = await openListeners(config, {
     ...counted,
     operations: serving,
@@ -431,7 +439,7 @@ export async function startServer(
   tellStarted(config, stack.value, logger, audit);
   const below = { node, disk, peers, operations: serving, audit };
   const live = new LiveSettings(config.liveFiles, liveTargets(logger, serving), reloaded);
-  const parts = { ...below, listeners: listeners.value, tokens: tokens, health, live };
+  const parts = { ...below, listeners: listeners.value, tokens: tokens, health, live, traces };
   return ok(new Assembled(config, parts, metrics, logger, fatal));
 }
 

@@ -20,6 +20,7 @@ import type { LiveSettings } from "./live-settings.js";
 import type { Metrics } from "./metrics/metrics.js";
 import type { Peers } from "./listeners/peers.js";
 import type { TokenFile } from "./security/tokens.js";
+import type { SpanExporter } from "./tracing/exporter.js";
 import { VERSION } from "../base/generated/version.js";
 
 export interface RunningServer {
@@ -59,6 +60,7 @@ export interface Parts extends Stack {
   readonly health: HealthListener | null;
   readonly audit: AuditLog;
   readonly live: LiveSettings;
+  readonly traces: SpanExporter | null;
 }
 
 export class Assembled implements RunningServer {
@@ -151,6 +153,7 @@ export class Assembled implements RunningServer {
       this.parts.tokens?.close();
       this.parts.live.close();
       this.parts.health?.close();
+      this.parts.traces?.close();
       this.parts.audit.happened("stopped", {});
       this.parts.audit.close();
       this.metrics.close();
@@ -159,10 +162,12 @@ export class Assembled implements RunningServer {
     };
     // The node hands its leaderships over and closes log and store; what other nodes were asked is
     // answered; then nobody is to be heard any more, and the locks of the directory go last.
-    const { node, operations, peers, disk } = this.parts;
+    const { node, operations, peers, disk, traces } = this.parts;
     operations.endBackups();
     node.stop(deadlineMs, () => {
       operations.finish(deadlineMs, () => {
+        // Nobody waits for it: what the collector has not taken when the rest is closed is lost.
+        traces?.flush();
         peers.close(() => disk.close(ended));
       });
     });

@@ -15,6 +15,7 @@ import {
   writeAnswer,
   writeCall,
 } from "../../src/operations/wire/calls.js";
+import type { TraceParent } from "../../src/operations/api/tracing.js";
 import { ofLockAnswer, ofLockCall } from "../../src/operations/wire/locks.js";
 import { Draft, Inbox } from "../../src/operations/wire/frames.js";
 import type { Shape } from "../../src/base/shape.js";
@@ -65,6 +66,13 @@ function encode<T>(shape: Shape<T>, value: T): Uint8Array {
   return writer.finish();
 }
 
+function anyTrace(): TraceParent | null {
+  if (flag()) return null;
+  const digits = (count: number): string =>
+    Array.from({ length: count }, () => random.below(16).toString(16)).join("");
+  return { traceId: digits(32), spanId: digits(16), flags: random.below(256) };
+}
+
 /** A frame of some calls or answers, as a node would send it. */
 function anyFrame(epoch = random.nextUint32()): Uint8Array {
   const calls = flag();
@@ -77,6 +85,7 @@ function anyFrame(epoch = random.nextUint32()): Uint8Array {
       writeCall(item, {
         budgetMs,
         requestId: pick(["", "a", "\u65e5\u672c"]),
+        trace: anyTrace(),
         request: anyRequest(),
         knowsLocks: flag(),
       });
@@ -174,7 +183,13 @@ t.test("P-128: a node survives every frame and answers what it can read", async 
       const made = anyRequest();
       const request = flag() ? made : ({ ...made, ...ACCEPTABLE } as CallRequest);
       const knowsLocks = flag();
-      writeCall(item.reset(), { budgetMs: 20, requestId: "f", request, knowsLocks });
+      writeCall(item.reset(), {
+        budgetMs: 20,
+        requestId: "f",
+        request,
+        knowsLocks,
+        trace: anyTrace(),
+      });
       draft.add(7, id, item.finish());
     }
     const frame = draft.take()[0]?.bytes ?? new Uint8Array();

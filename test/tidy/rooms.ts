@@ -42,7 +42,7 @@ export const ROOMS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   disk: [["log", "store"]],
   grpc: [["h2"], ["calls"], ["batch", "services"]],
   rest: [["json"], ["http"], ["routes"]],
-  server: [["flags", "metrics"], ["security"], ["listeners", "restoring"], ["forcing"]],
+  server: [["flags", "metrics"], ["security", "tracing"], ["listeners", "restoring"], ["forcing"]],
   client: [
     ["values"],
     ["time"],

@@ -18,6 +18,7 @@ import {
   type WaitControl,
   isWaiting,
 } from "../../operations/api/requests.js";
+import { type TraceParent, traceOf } from "../../operations/api/tracing.js";
 import { protoReader, type ProtoReader } from "../../proto/codec.js";
 import { GrpcCancelWaitRequest } from "../../proto/generated/locks.js";
 import { allows } from "../h2/access.js";
@@ -50,6 +51,8 @@ export class BatchStream implements Flushable, CallHandler {
   private readonly scanner: EnvelopeScanner;
   private readonly streamHops: number;
   private readonly streamRequestId: string;
+  /** Of all its items. */
+  private readonly trace: TraceParent | null;
   private readonly onClosed: (stream: BatchStream) => void;
 
   /** The message being read; null = none. */
@@ -86,6 +89,7 @@ export class BatchStream implements Flushable, CallHandler {
     this.scanner = new EnvelopeScanner(payloadFields(kind));
     this.streamHops = call.head.forwardHops;
     this.streamRequestId = runtime.requestId(call.head);
+    this.trace = traceOf(call.head.traceparent)?.parent ?? null;
     this.output = new BatchOutput(call, runtime.large, () => {
       if (this.reader !== null || this.isHalfClosed) this.askFlush();
     });
@@ -269,7 +273,7 @@ export class BatchStream implements Flushable, CallHandler {
     const deadlineMs = Math.min(this.call.deadlineMs, nowMs + boundMs);
     const hops = this.kind.forwarded ? Math.max(1, itemHops, this.streamHops) : this.streamHops;
     const { limited } = this.call.caller;
-    return new ItemContext(deadlineMs, hops, this.streamRequestId, this.items, limited);
+    return new ItemContext(deadlineMs, hops, this.streamRequestId, this.items, limited, this.trace);
   }
 
   private execute(

@@ -12,6 +12,7 @@ import type { ConnectionBudget } from "../../base/connections.js";
 import type { UnsentBytes } from "../../base/unsent.js";
 import type { NodeDebugPort } from "../../operations/api/node-debug.js";
 import type { AuditPort } from "../../operations/api/audit.js";
+import { traceOf } from "../../operations/api/tracing.js";
 import type { OperationsPort, RequestContext } from "../../operations/api/requests.js";
 import { ProtoWriter } from "../../proto/codec.js";
 import type { Authenticator } from "../h2/access.js";
@@ -108,6 +109,7 @@ export class GrpcRuntime {
       forwardHops: call.head.forwardHops,
       requestId,
       caller: call.caller.limited,
+      trace: traceOf(call.head.traceparent),
     };
   }
 

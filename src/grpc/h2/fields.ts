@@ -38,6 +38,7 @@ type Kind =
   | "authorization"
   | "hops"
   | "request-id"
+  | "traceparent"
   | "forbidden";
 
 const KINDS = new Map<string, Kind>([
@@ -52,6 +53,7 @@ const KINDS = new Map<string, Kind>([
   ["authorization", "authorization"],
   ["svc-forwarded", "hops"],
   ["x-request-id", "request-id"],
+  ["traceparent", "traceparent"],
   ["connection", "forbidden"],
   ["keep-alive", "forbidden"],
   ["proxy-connection", "forbidden"],
@@ -121,6 +123,8 @@ export class RequestHead {
   forwardHops = 0;
   /** The caller's own; null when it sent none that can be used. */
   requestId: string | null = null;
+  /** As the caller sent it, whatever it says. */
+  traceparent: string | null = null;
   /** -1: not stated. */
   contentLength = -1;
   /** Size of all fields as the protocol counts it. */
@@ -193,6 +197,9 @@ export class RequestHead {
         return;
       case "request-id":
         if (field.number === 1) this.requestId ??= field.value;
+        return;
+      case "traceparent":
+        this.traceparent ??= field.value;
         return;
       default:
     }

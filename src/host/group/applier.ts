@@ -19,6 +19,7 @@ import type { ClockPort, FatalPort, LogEntry, LogPort, MeterPort } from "../../p
 import type { CommittedRange } from "../../raft/state/types.js";
 import { EntryKindCode } from "../replication/config-entries.js";
 import type { Proposals, ProposedEntry } from "../requests/proposals.js";
+import type { ProposalMarks } from "../requests/results.js";
 
 /** One read of a replay asks the log for at most this many bytes; every group may have one open. */
 const LOAD_BYTES_MAX = 256 << 10;
@@ -187,8 +188,15 @@ export class Applier {
       const waiter = waiters[at];
       const outcome = outcomes[at];
       if (waiter === undefined || outcome === undefined) continue;
+      if (waiter.marks) this.mark(waiter.marks, entry, nowMs);
       this.proposals.answer(waiter, { status: "applied", outcome, leaseMs, term, index });
     }
+  }
+
+  private mark(marks: ProposalMarks, { proposedAtMs }: ProposedEntry, nowMs: number): void {
+    marks.proposedMs = proposedAtMs;
+    marks.committedMs = nowMs;
+    marks.appliedMs = this.ports.clock.monotonicMs();
   }
 
   private applyDecoded(entry: LogEntry, decoded: DecodedEntry | "empty"): void {

@@ -27,6 +27,7 @@ import type {
   GroupFacts,
   JoinedCommand,
   ProposalDone,
+  ProposalMarks,
   ReadDone,
   RefusalReason,
   ResetHook,
@@ -84,7 +85,8 @@ export class Group {
   /**
    * Queues `command`. `sizeBytes`: its encoded size or an upper bound of it, for the byte budgets.
    * `deadlineMs`: on the monotonic clock; a command still queued then is "aborted", a proposed one
-   * "unknown". `joined`: is decided right behind it, in the same entry, or ends as it does.
+   * "unknown". `joined`: is decided right behind it, in the same entry, or ends as it does. `marks`:
+   * is filled in on the way.
    */
   propose(
     command: Command,
@@ -92,8 +94,11 @@ export class Group {
     deadlineMs: number,
     done: ProposalDone,
     joined: JoinedCommand | null = null,
+    marks: ProposalMarks | null = null,
   ): void {
-    if (!this.isEnding) return this.proposeFinal(command, sizeBytes, deadlineMs, done, joined);
+    if (!this.isEnding) {
+      return this.proposeFinal(command, sizeBytes, deadlineMs, done, joined, marks);
+    }
     this.refuse(done, "shutting-down", joined);
   }
 
@@ -106,13 +111,15 @@ export class Group {
     deadlineMs: number,
     done: ProposalDone,
     joined: JoinedCommand | null = null,
+    marks: ProposalMarks | null = null,
   ): void {
     const { replica, shared } = this;
     if (!replica.leadership.isLeading) return this.refuse(done, "not-leader", joined);
     if (!shared.admits()) return this.refuse(done, "overloaded", joined);
     const nowMs = shared.ports.clock.monotonicMs();
     replica.peers.unquiesce(nowMs);
-    const waiter = { command, sizeBytes, deadlineMs, done };
+    if (marks !== null) marks.queuedMs = nowMs;
+    const waiter = { command, sizeBytes, deadlineMs, done, marks };
     if (!replica.batcher.enqueue(waiter, nowMs)) return this.refuse(done, "overloaded", joined);
     if (joined !== null) replica.batcher.enqueueJoined({ ...joined, deadlineMs, isJoined: true });
     if (command.kind !== "collect" && command.kind !== "advance-clock") this.changesAccepted++;

@@ -11,7 +11,7 @@
 import { assert } from "../../base/assert.js";
 import type { Command } from "../../machine/commands/command.js";
 import type { Completions } from "./completions.js";
-import type { ProposalDone, ProposalResult } from "./results.js";
+import type { ProposalDone, ProposalMarks, ProposalResult } from "./results.js";
 
 /** A caller that waits for the outcome of its command. */
 export interface Waiter {
@@ -22,6 +22,8 @@ export interface Waiter {
   done: ProposalDone | null;
   /** It is cut into the same entry as the one before it, whose end it shares until then. */
   readonly isJoined?: boolean;
+  /** Filled in when the command is applied. */
+  readonly marks?: ProposalMarks | null;
 }
 
 /** Command bytes queued or in unapplied entries, over all groups of the node. */

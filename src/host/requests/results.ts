@@ -53,6 +53,19 @@ export type ReadResult =
 /** How many proposals ended how, since the start. */
 export type ProposalEnds = Readonly<Record<ProposalResult["status"], number>>;
 
+/**
+ * When a command went through what commands go through, for whoever wants to know (monotonic ms); 0
+ * = it has not.
+ */
+export interface ProposalMarks {
+  queuedMs: number;
+  /** It was cut into an entry, which went to the log. */
+  proposedMs: number;
+  /** The entry was found committed. */
+  committedMs: number;
+  appliedMs: number;
+}
+
 export type ProposalDone = (result: ProposalResult) => void;
 /** A command that is proposed in the same entry as another one, right behind it. */
 export interface JoinedCommand {

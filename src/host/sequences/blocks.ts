@@ -18,7 +18,12 @@ import {
   type UpdateSequenceCommand,
 } from "../../machine/commands/command.js";
 import { DeadlineSweep } from "../requests/deadline-sweep.js";
-import type { FinalPropose, ProposalDone, ProposalResult } from "../requests/results.js";
+import type {
+  FinalPropose,
+  ProposalDone,
+  ProposalMarks,
+  ProposalResult,
+} from "../requests/results.js";
 import {
   type BlockDone,
   type BlockGroup,
@@ -91,6 +96,7 @@ export class SequenceBlocks {
     key: string,
     deadlineMs: number,
     done: SequenceDone,
+    marks: ProposalMarks | null = null,
   ): void {
     const entry = this.entries.of(name);
     if (entry.update !== null) return this.ports.timer.soon(() => done("busy"));
@@ -106,36 +112,50 @@ export class SequenceBlocks {
         this.entries.landed(entry, pinned, result);
         done(result);
       },
+      null,
+      marks,
     );
   }
 
   /**
    * An update. Its cursor is filled in here; next and reserve are sent back while it is under way.
    */
-  update(command: UpdateSequenceCommand, deadlineMs: number, done: SequenceDone): void {
+  update(
+    command: UpdateSequenceCommand,
+    deadlineMs: number,
+    done: SequenceDone,
+    marks: ProposalMarks | null = null,
+  ): void {
     const entry = this.entries.of(command.name);
     if (entry.update !== null) return this.ports.timer.soon(() => done("busy"));
     const sizeBytes = COMMAND_BYTES + textSizeBytes(command.name);
     this.sweep.expectBy(deadlineMs);
-    entry.update = { command, sizeBytes, deadlineMs, done, proposed: false };
+    entry.update = { command, sizeBytes, deadlineMs, done, marks, proposed: false };
     this.entries.startUpdate(entry);
   }
 
   /** Deletes the sequence; its block dies with it. */
-  remove(name: string, deadlineMs: number, done: ProposalDone): void {
+  remove(
+    name: string,
+    deadlineMs: number,
+    done: ProposalDone,
+    marks: ProposalMarks | null = null,
+  ): void {
     const entry = this.entries.of(name);
     entry.deletes++;
     entry.reservationDies = true;
     const pinned = entry.pin();
     const sizeBytes = COMMAND_BYTES + textSizeBytes(name);
-    this.group.propose({ kind: "delete-sequence", name }, sizeBytes, deadlineMs, (result) => {
+    const landed = (result: ProposalResult): void => {
       entry.deletes--;
       // Even a sequence created anew with the same numbers must not be served from the old one's
       // block.
       if (result.status === "applied" || result.status === "unknown") entry.block = null;
       this.entries.landed(entry, pinned, result);
       done(result);
-    });
+    };
+    const command = { kind: "delete-sequence", name } as const;
+    this.group.propose(command, sizeBytes, deadlineMs, landed, null, marks);
   }
 
   /**

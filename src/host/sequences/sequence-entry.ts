@@ -15,7 +15,7 @@ import type {
   UpdateSequenceCommand,
 } from "../../machine/commands/command.js";
 import { type Block, type BlockGroup, type Waiter, endMoved } from "./block.js";
-import type { ProposalDone, ProposalResult } from "../requests/results.js";
+import type { ProposalDone, ProposalMarks, ProposalResult } from "../requests/results.js";
 
 /** An update that was accepted; proposed as soon as the commands before it have ended. */
 export interface PendingUpdate {
@@ -23,6 +23,7 @@ export interface PendingUpdate {
   readonly sizeBytes: number;
   readonly deadlineMs: number;
   readonly done: ProposalDone;
+  readonly marks: ProposalMarks | null;
   proposed: boolean;
 }
 
@@ -188,10 +189,12 @@ export class SequenceEntries {
     update.proposed = true;
     const pinned = entry.pin();
     const command = { ...update.command, cursor: entry.cursor() };
-    this.group.propose(command, update.sizeBytes, update.deadlineMs, (result) => {
+    const { sizeBytes, deadlineMs, done, marks } = update;
+    const landed = (result: ProposalResult): void => {
       entry.update = null;
       this.landed(entry, pinned, result);
-      update.done(result);
-    });
+      done(result);
+    };
+    this.group.propose(command, sizeBytes, deadlineMs, landed, null, marks);
   }
 }

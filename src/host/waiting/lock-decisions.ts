@@ -10,7 +10,7 @@ import { LockType, type LockCommand, type Outcome } from "../../machine/commands
 import type { DataReads } from "../../machine/data-reads.js";
 import type { LockReading } from "../../machine/decision/reading.js";
 import type { Group } from "../group/group.js";
-import type { ProposalResult, RefusalReason } from "../requests/results.js";
+import type { ProposalMarks, ProposalResult, RefusalReason } from "../requests/results.js";
 import type { Held, Queue } from "./queue.js";
 
 export type WaitingGroup = Pick<
@@ -37,6 +37,7 @@ export interface LockCall {
   readonly command: LockCommand;
   readonly sizeBytes: number;
   readonly deadlineMs: number;
+  readonly marks?: ProposalMarks | null;
   readonly then: (decision: Decision) => void;
 }
 
@@ -58,7 +59,7 @@ export class LockDecisions {
   /** Makes the decision of `call`, and right behind it that of `next`. */
   make(isEphemeral: boolean, call: LockCall, next: LockCall | null): void {
     if (isEphemeral) return this.makeEphemeral(call, next);
-    const { command, sizeBytes, deadlineMs } = call;
+    const { command, sizeBytes, deadlineMs, marks = null } = call;
     const joined =
       next === null
         ? null
@@ -68,7 +69,7 @@ export class LockDecisions {
             done: (result: ProposalResult) => next.then(this.ofProposal(next.command, result)),
           };
     const done = (result: ProposalResult): void => call.then(this.ofProposal(command, result));
-    this.group.propose(command, sizeBytes, deadlineMs, done, joined);
+    this.group.propose(command, sizeBytes, deadlineMs, done, joined, marks);
   }
 
   /** The holder as the state says now; undefined: the state is not to be read. */

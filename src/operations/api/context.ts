@@ -5,6 +5,7 @@
  * below makes it later.
  */
 import type { Leaving } from "../../host/waiting/lock-queues.js";
+import { Trace, type TraceParent } from "./tracing.js";
 
 /** Who asks, for limits and the log. */
 export interface CallerName {
@@ -33,6 +34,8 @@ export interface RequestContext {
   readonly whenGone?: (callback: () => void) => void;
   /** Of a request that may wait for a lock: how whoever asked has it wait no more. */
   readonly wait?: WaitControl;
+  /** Of a request whose caller named the trace that it belongs to. */
+  readonly trace?: Trace | undefined;
 }
 
 /** The thread between a request that waits and who asked: told of the first word only. */
@@ -69,13 +72,18 @@ export class WaitControl {
  * are ever named.
  */
 export class ItemContext implements RequestContext {
+  readonly trace: Trace | undefined;
+
   constructor(
     readonly deadlineMs: number,
     readonly forwardHops: number,
     private readonly streamId: string,
     private readonly number: number,
     readonly caller: CallerName,
-  ) {}
+    parent: TraceParent | null,
+  ) {
+    this.trace = parent === null ? undefined : new Trace(parent);
+  }
 
   get requestId(): string {
     return `${this.streamId}/${this.number}`;
@@ -84,14 +92,14 @@ export class ItemContext implements RequestContext {
 
 /** `context` with another deadline. */
 export function withDeadline(context: RequestContext, deadlineMs: number): RequestContext {
-  const { forwardHops, requestId } = context;
-  return { deadlineMs, forwardHops, requestId };
+  const { forwardHops, requestId, trace } = context;
+  return { deadlineMs, forwardHops, requestId, trace };
 }
 
 /** `context` with the thread to a request that may wait. */
 export function withWait(context: RequestContext, wait: WaitControl): RequestContext {
-  const { deadlineMs, forwardHops, requestId } = context;
-  return { deadlineMs, forwardHops, requestId, wait };
+  const { deadlineMs, forwardHops, requestId, trace } = context;
+  return { deadlineMs, forwardHops, requestId, wait, trace };
 }
 
 /** True while another node may be asked: the request was not forwarded yet. */

@@ -34,7 +34,7 @@ export function finalize(
   done: (result: FinalizeResult) => void,
 ): void {
   const { node, leaders, ports } = serving;
-  const { deadlineMs, requestId } = context;
+  const { deadlineMs, requestId, trace } = context;
   const refuse = (reason: string): void => {
     done({ status: "Refused", level: serving.clusterLevel(), blockers: [], reason });
   };
@@ -49,6 +49,7 @@ export function finalize(
     partition: META_PARTITION,
     request: { kind: "finalize", level },
     requestId,
+    trace,
     deadlineMs,
     reading: level !== 0,
     here: (_group, moved) => finalizeHere(serving, level, deadlineMs, moved, done),

@@ -44,7 +44,7 @@ export function removeMember(
   done: (outcome: LeaveOutcome) => void,
 ): void {
   const { node, leaders, ports } = serving;
-  const { deadlineMs, requestId } = context;
+  const { deadlineMs, requestId, trace } = context;
   if (!node.initialized) return ports.timer.soon(() => done("NotInitialized"));
   const open = (): void => done(leaders.of(META_PARTITION) === 0 ? "NoLeader" : "Timeout");
   if (!mayForward(context) && !node.metaGroup().isLeader()) {
@@ -54,6 +54,7 @@ export function removeMember(
     partition: META_PARTITION,
     request: { kind: "remove-member", nodeId },
     requestId,
+    trace,
     deadlineMs,
     reading: true,
     here: (_group, moved) => removeMemberHere(serving, nodeId, deadlineMs, moved, done),

@@ -45,7 +45,7 @@ export function changeMeta(
   context: RequestContext,
   then: (end: MetaAnswer) => void,
 ): void {
-  const { deadlineMs, requestId } = context;
+  const { deadlineMs, requestId, trace } = context;
   const catchUp = (end: MetaAnswer): void => {
     const { machine } = serving.node.metaGroup();
     const isOver = (): boolean => serving.node.metaGroup().machine.appliedIndex >= end.index;
@@ -61,6 +61,7 @@ export function changeMeta(
     partition: META_PARTITION,
     request: call,
     requestId,
+    trace,
     deadlineMs,
     reading: false,
     here: (_group, moved) => proposeMeta(serving, call, deadlineMs, moved, catchUp),

@@ -15,6 +15,7 @@ import { ByteWriter } from "../../base/codec.js";
 import { DeadlineSweep } from "../../host/requests/deadline-sweep.js";
 import type { ClockPort, EntropyPort, LoggerPort, TimerPort } from "../../ports.js";
 import { isWaiting } from "../api/requests.js";
+import type { Trace, TraceHop } from "../api/tracing.js";
 import {
   type CallAnswer,
   type CallRequest,
@@ -57,11 +58,12 @@ export interface Asking {
   readonly partition: number;
   readonly request: CallRequest;
   readonly requestId: string;
+  readonly trace?: Trace | undefined;
   /** On this node's monotonic clock (ms). */
   readonly deadlineMs: number;
 }
 
-interface Call extends Omit<Asking, "request"> {
+interface Call extends Omit<Asking, "request" | "trace"> {
   readonly sizeBytes: number;
   /** It may wait for a lock for long. */
   readonly waits: boolean;
@@ -127,8 +129,8 @@ export class Calls {
      * after a planned move does.
      */
     private readonly movedGraceMs: number,
-    /** The nodes of the cluster know all about locks that this one does. */
-    private readonly knowsLocks: () => boolean = () => true,
+    /** The nodes of the cluster know all about locks that this one does, and traces. */
+    private readonly knowsLatest: () => boolean = () => true,
   ) {
     this.epoch = ports.entropy.uint32();
     this.sweep = new DeadlineSweep(ports, (nowMs) => this.expire(nowMs));
@@ -169,16 +171,19 @@ export class Calls {
     }
     const leftMs = Math.max(0, deadlineMs - nowMs);
     const budgetMs = Math.floor(Math.max(1, leftMs - Math.min(MARGIN_MS, leftMs / 4)));
+    const hop = asking.trace !== undefined && this.knowsLatest() ? asking.trace.hop(to) : null;
     const writer = this.scratch.reset();
     writeCall(writer, {
       budgetMs,
       requestId,
       request,
-      knowsLocks: isLock(request) && this.knowsLocks(),
+      knowsLocks: isLock(request) && this.knowsLatest(),
+      trace: hop?.parent ?? null,
     });
     const body = writer.finish();
     const { partition } = asking;
-    const call = { to, partition, deadlineMs, requestId, waits, done, movedMs: 0 };
+    const ended = hop === null ? done : hopEnding(hop, done);
+    const call = { to, partition, deadlineMs, requestId, waits, done: ended, movedMs: 0 };
     this.open.set(id, { ...call, sizeBytes: body.length });
     if (waits) this.waiting.add(id);
     else {
@@ -383,4 +388,15 @@ export class Calls {
     }
     return nextMs;
   }
+}
+
+/** As `done`; and the hop has ended. */
+function hopEnding(
+  hop: TraceHop,
+  done: (result: CallResult) => void,
+): (result: CallResult) => void {
+  return (result) => {
+    hop.ended(result.status === "answered" ? result.answer.kind : result.status);
+    done(result);
+  };
 }

@@ -17,6 +17,7 @@ import type { Refusal } from "../api/answers.js";
 import type { CallResult, Calls } from "./calls.js";
 import type { Leaders } from "./leaders.js";
 import type { OperationsSettings } from "../api/settings.js";
+import type { Trace } from "../api/tracing.js";
 import type { CallAnswer, CallRequest, NotOwned, NotTaken } from "../wire/calls.js";
 
 /** What all forwards of a node share. */
@@ -32,6 +33,7 @@ export interface ForwardTask {
   readonly partition: PartitionId;
   readonly request: CallRequest;
   readonly requestId: string;
+  readonly trace?: Trace | undefined;
   readonly deadlineMs: number;
   /** The request changes nothing: it may be asked again although its first fate is unknown. */
   readonly reading: boolean;
@@ -101,8 +103,8 @@ export class Forwarder {
     }
     this.suggested = 0;
     if (group !== null && leads) return task.here(group, () => this.go());
-    const { partition, request, requestId, deadlineMs } = task;
-    const asking = { to, partition, request, requestId, deadlineMs };
+    const { partition, request, requestId, deadlineMs, trace } = task;
+    const asking = { to, partition, request, requestId, deadlineMs, trace };
     const id = deps.calls.ask(asking, (result) => this.asked(to, result));
     if (id !== null) task.began?.(id);
   }

@@ -190,7 +190,7 @@ class ManySpread {
     const done = ({ type, value, revision, expires, lastModified, state }: KvAnswer): void => {
       call.end(at, { type, value, revision, expires, lastModified, state }, origin);
     };
-    changeKey(new Attempt(serving, place, context.deadlineMs, fail, done), item);
+    changeKey(new Attempt(serving, place, context.deadlineMs, fail, done, context.trace), item);
   }
 
   private read(group: GroupAccess, batch: readonly PlacedItem<KvGetRequest>[]): void {
@@ -208,7 +208,11 @@ class ManySpread {
       if (unowned.length > 0) this.placeAnew(unowned);
     };
     const place = serving.placement.here(group);
-    readKeys(new Attempt(serving, place, context.deadlineMs, fail, done), items, budget);
+    readKeys(
+      new Attempt(serving, place, context.deadlineMs, fail, done, context.trace),
+      items,
+      budget,
+    );
   }
 
   /** Ends the items of `batch`, or passes them on where nothing was done or changed. */
@@ -238,7 +242,7 @@ class ManySpread {
     const route = { partition, generation: 0 };
     if (!mayForward(this.context)) return this.sendBack(places, route);
     const { serving, call } = this;
-    const { requestId, deadlineMs } = this.context;
+    const { requestId, deadlineMs, trace } = this.context;
     const mustRetry = (refusal: Refusal | null): void => {
       const origin = refusal === null ? serving.origins.elsewhere(route) : NOWHERE;
       for (const at of places) call.fail(at, "mustRetry", refusal, origin);
@@ -248,6 +252,7 @@ class ManySpread {
       request: partOf(this.request, places),
       requestId,
       deadlineMs,
+      trace,
       reading: isReading(this.request.kind),
       here: () => this.executeHere(places),
       answered: (answer) => {

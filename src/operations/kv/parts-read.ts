@@ -213,10 +213,11 @@ export class PartsRead {
     question: PartsQuestion,
     then: (result: CallResult) => void,
   ): void {
-    const { requestId, deadlineMs } = this.context;
+    const { requestId, deadlineMs, trace } = this.context;
     const partition = partitionId(partitions[0] ?? 0);
     const request = this.requestFor(partitions, question);
-    this.serving.calls.ask({ to, partition, request, requestId, deadlineMs }, then);
+    const asking = { to, partition, request, requestId, deadlineMs, trace };
+    this.serving.calls.ask(asking, then);
   }
 
   private requestFor(
@@ -254,14 +255,15 @@ export class PartsRead {
 
   private partThere(to: number, partitions: readonly number[], part: SpanPartAnswer): ReadPart {
     const { items, next, watch } = part;
-    const { requestId, deadlineMs } = this.context;
+    const { requestId, deadlineMs, trace } = this.context;
     const partition = partitionId(partitions[0] ?? 0);
     return {
       ...{ items, next, spaces: fromWireTiles(part.spaces) },
       confirm: (then) => {
         if (watch === 0) return this.serving.ports.timer.soon(() => then(false));
         const request = { kind: "span-stands", watch } as const;
-        this.serving.calls.ask({ to, partition, request, requestId, deadlineMs }, (result) => {
+        const asking = { to, partition, request, requestId, deadlineMs, trace };
+        this.serving.calls.ask(asking, (result) => {
           const answer = result.status === "answered" ? result.answer : null;
           then(answer?.kind === "span-stands" && answer.stands);
         });

@@ -8,7 +8,7 @@
  * only in a turn in which the group owns it (P-100).
  */
 import { assert } from "../../base/assert.js";
-import type { Applied, ProposalResult } from "../../host/requests/results.js";
+import type { Applied, ProposalMarks, ProposalResult } from "../../host/requests/results.js";
 import type {
   Command,
   KvCommand,
@@ -19,6 +19,7 @@ import type {
 import type { GroupAccess } from "../api/host-view.js";
 import type { Refusal } from "../api/answers.js";
 import type { CommonEnd, Origin } from "../api/shapes.js";
+import type { Trace } from "../api/tracing.js";
 import type { Place } from "./placement.js";
 import type { Serving } from "./serving.js";
 
@@ -46,9 +47,15 @@ export class Attempt<T> {
     readonly deadlineMs: number,
     readonly fail: Fail,
     readonly done: (result: T) => void,
+    readonly trace: Trace | undefined = undefined,
   ) {
     this.group = place.group;
     this.origin = place.origin;
+  }
+
+  /** What is recorded of a command of this request; null: nothing. */
+  get marks(): ProposalMarks | null {
+    return this.trace?.span?.proposal() ?? null;
   }
 
   /** Ends it as one of which nothing was done here, because this node leads no more. */
@@ -89,10 +96,11 @@ export class Attempt<T> {
     kind: Kind,
     then: (outcome: OutcomeOf<Kind>) => void,
   ): void {
-    this.group.propose(command, sizeBytes, this.deadlineMs, (result) => {
+    const decided = (result: ProposalResult): void => {
       const outcome = this.outcomeOf(result, kind);
       if (outcome !== null) then(outcome);
-    });
+    };
+    this.group.propose(command, sizeBytes, this.deadlineMs, decided, null, this.marks);
   }
 
   /**

@@ -20,6 +20,7 @@ import { Leaders } from "../forwarding/leaders.js";
 import { ReadTurn } from "../admission/read-turn.js";
 import { Waits } from "../admission/waits.js";
 import type { OperationsSettings } from "../api/settings.js";
+import type { TracerPort } from "../api/tracing.js";
 import { SlicedReads } from "../admission/slices.js";
 import { MoveWaits } from "./move-waits.js";
 import { Origins } from "./origins.js";
@@ -28,6 +29,8 @@ import { Placement } from "./placement.js";
 /** The part of the world that operations touch. */
 export interface OperationsPorts extends CallsPorts {
   readonly meter: MeterPort;
+  /** Absent where nothing is recorded of requests. */
+  readonly tracer?: TracerPort;
   /** Absent where there are neither backups nor restores. */
   readonly backups?: BackupWorld;
 }

@@ -10,6 +10,7 @@
 import type { IncomingMessage } from "node:http";
 import { assert } from "../../base/assert.js";
 import type { CallerName, Refusal, RequestContext } from "../../operations/api/requests.js";
+import { traceOf } from "../../operations/api/tracing.js";
 import { type BrowserRules, sharingHeaders } from "./browsers.js";
 import type { UnsentAnswers } from "./unsent.js";
 import { type Clash, type ProblemCode, problemText } from "./problems.js";
@@ -133,13 +134,14 @@ export class Exchange {
    * The context that goes down with a request; `timeoutMs` defaults to the bound of data requests.
    */
   context(timeoutMs: number = this.state.requestTimeoutMs): RequestContext {
-    const forwarded = this.raw.headers["svc-forwarded"];
+    const { "svc-forwarded": forwarded, traceparent } = this.raw.headers;
     return {
       deadlineMs: this.startedMs + timeoutMs,
       forwardHops:
         typeof forwarded === "string" && HOPS.test(forwarded) ? Number.parseInt(forwarded, 10) : 0,
       requestId: this.requestId,
       caller: this.caller,
+      trace: traceOf(traceparent as string | undefined),
     };
   }
 

@@ -252,6 +252,17 @@ function lockConfig(read: Reader) {
   };
 }
 
+/** What it tells of what it does, and whom. */
+function tellingConfig(
+  read: Reader,
+): Pick<ServerConfig, "auditLog" | "traceEndpoint" | "logFormat"> {
+  return {
+    auditLog: auditLogOf(read.text("--audit-log")),
+    traceEndpoint: read.optionalText("--trace-endpoint"),
+    logFormat: read.text("--log-format") as ServerConfig["logFormat"],
+  };
+}
+
 function buildConfig(
   read: Reader,
   environment: Readonly<Record<string, string | undefined>>,
@@ -316,8 +327,7 @@ function buildConfig(
     autoFinalizeMs: read.numberOrOff("--upgrade-auto-finalize"),
     ...rangeConfig(read),
     ...backupConfig(read),
-    auditLog: auditLogOf(read.text("--audit-log")),
-    logFormat: read.text("--log-format") as ServerConfig["logFormat"],
+    ...tellingConfig(read),
     kernels: read.text("--kernels") as ServerConfig["kernels"],
     benchmarkRoutes: read.boolean("--benchmark-routes"),
   };

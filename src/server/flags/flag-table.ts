@@ -237,6 +237,10 @@ Logging
     reloaded
   --audit-log text off
     off (in the ordinary log), stderr, or a file to append to, reopened on SIGHUP
+  --trace-endpoint text -
+    URL of a collector (OTLP over HTTP, JSON) that gets the spans of requests whose traceparent
+    says that they are sampled; without a path: /v1/traces
+    default: nothing is recorded
 Diagnosis
   --kernels choice(wasm,twin) wasm
     hot loops in WebAssembly, or in their TypeScript twins

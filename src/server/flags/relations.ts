@@ -228,6 +228,10 @@ const checkNames: Check = (config) => {
   if (endpoint !== null && !/^https?:\/\/[^/\s]+$/.test(endpoint)) {
     return `--advertised-client-endpoint "${endpoint}" is not a base URL such as http://host:8083`;
   }
+  const { traceEndpoint } = config;
+  if (traceEndpoint !== null && !/^https?:\/\/[^/\s@?#]+(?:\/[^\s?#]*)?$/.test(traceEndpoint)) {
+    return `--trace-endpoint "${traceEndpoint}" is not a URL such as http://collector:4318`;
+  }
   return null;
 };
 

@@ -147,6 +147,8 @@ export interface ServerConfig {
   readonly logFormat: "text" | "json";
   /** off (in the ordinary log), stderr, or the path of a file. */
   readonly auditLog: string;
+  /** Where spans go to, as it was given; null = nothing is recorded. */
+  readonly traceEndpoint: string | null;
   readonly kernels: "wasm" | "twin";
   readonly benchmarkRoutes: boolean;
 }

@@ -1,5 +1,5 @@
 /**
- * Lines of the log as figures.
+ * Lines of the log, and spans of traces, as figures.
  *
  * Invariants: 1. Counts only grow.
  */
@@ -20,4 +20,14 @@ export function logLines(lines: string[], { made, dropped }: LogLines): void {
     lines.push(`${name}{level="${level}"} ${count}`);
   const lost = "Lines that were dropped because nobody took them";
   scalar(lines, "svc_log_lines_dropped_total", "counter", lost, dropped);
+}
+
+/** Of the spans that were recorded here. */
+export function traceLines(
+  lines: string[],
+  { sent, dropped }: { readonly sent: number; readonly dropped: number },
+): void {
+  const name = "svc_trace_spans_total";
+  family(lines, name, "counter", "Spans of traced requests, by what became of them");
+  lines.push(`${name}{result="sent"} ${sent}`, `${name}{result="dropped"} ${dropped}`);
 }

@@ -20,7 +20,7 @@ import type { NodeCensus } from "./census.js";
 import { scalar } from "./exposition.js";
 import { groupLines } from "./group-lines.js";
 import { frontLines, nodeLines, replicationLines } from "./metric-lines.js";
-import { type LogLines, logLines } from "./log-lines.js";
+import { type LogLines, logLines, traceLines } from "./log-lines.js";
 import { JointAges, Observed, SLOW_MS } from "./observed.js";
 import { ProcessFigures } from "./process-figures.js";
 import type { WaitTally } from "../../host/waiting/wait-tally.js";
@@ -71,6 +71,8 @@ export interface MetricSources {
   readonly roster: () => Roster;
   readonly storage: () => StorageFigures;
   readonly slowRequests: () => number;
+  /** Spans that went to the collector, or did not. */
+  readonly traceSpans: { readonly sent: number; readonly dropped: number };
   /** Requests that were more than their callers may make. */
   readonly rateLimited: () => number;
   /** Bytes of frames of other nodes. */
@@ -317,6 +319,7 @@ export class Metrics implements MeterPort {
     scalar(lines, "svc_inflight_requests", "gauge", inflight, sources.inflight());
     const slow = "Data requests that took longer than --slow-request-threshold";
     scalar(lines, "svc_slow_requests_total", "counter", slow, sources.slowRequests());
+    traceLines(lines, sources.traceSpans);
     const limited = "Requests that were more than their callers may make in a second";
     scalar(lines, "svc_rate_limited_total", "counter", limited, sources.rateLimited());
     frontLines(lines, sources);

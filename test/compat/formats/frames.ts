@@ -43,6 +43,7 @@ import {
   writeAnswer,
   writeCall,
 } from "../../../src/operations/wire/calls.js";
+import type { TraceParent } from "../../../src/operations/api/tracing.js";
 import { ofLockAnswer, ofLockCall } from "../../../src/operations/wire/locks.js";
 import { Draft, FAREWELL, Inbox } from "../../../src/operations/wire/frames.js";
 import { InventingReader } from "../../doubles/base/inventing-reader.js";
@@ -162,6 +163,8 @@ interface Call {
   readonly requestId: string;
   readonly request: CallRequest;
   readonly knowsLocks: boolean;
+  /** Absent: none. */
+  readonly trace?: TraceParent;
 }
 
 interface Answer {
@@ -182,7 +185,7 @@ function framed(direction: "calls" | "answers", body: Uint8Array): Uint8Array {
 
 function writeCallFrame(call: Call): Uint8Array {
   const writer = new ByteWriter();
-  writeCall(writer, call);
+  writeCall(writer, { ...call, trace: call.trace ?? null });
   return framed("calls", writer.finish());
 }
 
@@ -190,7 +193,9 @@ function readCallFrame(bytes: Uint8Array): Call | null {
   const frame = new Inbox(1 << 20).open(bytes);
   if (frame?.direction !== "calls") return null;
   const { content } = frame.items[0] ?? {};
-  return content === null || content === undefined ? null : { epoch: frame.epoch, ...content };
+  if (content === null || content === undefined) return null;
+  const { trace, ...call } = content;
+  return { epoch: frame.epoch, ...call, ...(trace === null ? {} : { trace }) };
 }
 
 function writeAnswerFrame({ answer, knowsLocks }: Answer): Uint8Array {
@@ -273,21 +278,25 @@ function readHearing(bytes: Uint8Array): number | null {
   return asked[0] ?? null;
 }
 
+const CALL_HEAD = { epoch: EPOCH, id: ID, budgetMs: 2500, requestId: "request-1" };
+const CALLS = everyKind(CALL_SHAPES.request).map((request): Call => {
+  if (request.kind !== "lock-call") return { ...CALL_HEAD, request, knowsLocks: false };
+  return { ...CALL_HEAD, request: ofLockCall(request), knowsLocks: true };
+});
+/** As its caller named a trace. */
+const TRACED_CALL: Call = {
+  ...CALL_HEAD,
+  request: { kind: "remove-member", nodeId: 3 },
+  knowsLocks: false,
+  trace: { traceId: "4bf92f3577b34da6a3ce929d0e0e4736", spanId: "00f067aa0ba902b7", flags: 1 },
+};
+
 /** Frames that have a version of their own, by their names in the table of levels. */
 export const FRAME_FORMATS: Readonly<Record<string, Format>> = {
   "backup frame": BACKUP_FRAME,
   "raft frame": format(4, [MESSAGE_KINDS.map(messageOf)], writeRaft, readRaft),
   "snapshot frame": format(2, SNAPSHOT_FRAMES, encodeSnapshotFrame, decodeSnapshotFrame),
-  "call frame": format<Call>(
-    1,
-    everyKind(CALL_SHAPES.request).map((request) => {
-      const head = { epoch: EPOCH, id: ID, budgetMs: 2500, requestId: "request-1" };
-      if (request.kind !== "lock-call") return { ...head, request, knowsLocks: false };
-      return { ...head, request: ofLockCall(request), knowsLocks: true };
-    }),
-    writeCallFrame,
-    readCallFrame,
-  ),
+  "call frame": format<Call>(1, [...CALLS, TRACED_CALL], writeCallFrame, readCallFrame),
   "call frame, answers": format<Answer>(
     1,
     everyKind(CALL_SHAPES.answer).map((answer) => {

@@ -22,6 +22,7 @@ import type { AnswerOf } from "../../../src/operations/api/kinds.js";
 import { Operations } from "../../../src/operations/operations.js";
 import type { DataRequest } from "../../../src/operations/api/requests.js";
 import type { HostSettings } from "../../../src/host/settings.js";
+import type { Trace, TracerPort } from "../../../src/operations/api/tracing.js";
 import type { OperationsSettings } from "../../../src/operations/api/settings.js";
 import { RequestTally } from "../../../src/operations/admission/tally.js";
 import { type Frame, Inbox } from "../../../src/operations/wire/frames.js";
@@ -59,7 +60,14 @@ class FalseGroup implements GroupAccess {
   get ephemeral() {
     return this.isLeader() ? this.group.ephemeral : null;
   }
-  propose: GroupAccess["propose"] = (command, sizeBytes, deadlineMs, done, joined = null) => {
+  propose: GroupAccess["propose"] = (
+    command,
+    sizeBytes,
+    deadlineMs,
+    done,
+    joined = null,
+    marks = null,
+  ) => {
     const { trio } = this;
     const refused = { status: "refused", reason: "not-leader" } as const;
     const chosen = this.isLeader() ? (trio.propose?.(command, this.nodeId) ?? null) : refused;
@@ -71,7 +79,7 @@ class FalseGroup implements GroupAccess {
     const given = (result: ProposalResult): void => {
       done(trio.hide?.(command, this.nodeId) ?? result);
     };
-    this.group.propose(command, sizeBytes, deadlineMs, given, joined);
+    this.group.propose(command, sizeBytes, deadlineMs, given, joined, marks);
   };
   read: GroupAccess["read"] = (deadlineMs, done) => {
     if (!this.isLeader()) return this.trio.world.timer.soon(() => done({ status: "retry" }));
@@ -142,7 +150,12 @@ export class Trio {
 
   private readonly requestTimeoutMs: number;
 
-  constructor(settings: Partial<OperationsSettings> = {}, host: Partial<HostSettings> = {}) {
+  /** `tracerOf`: what records at each node; null: nothing does. */
+  constructor(
+    settings: Partial<OperationsSettings> = {},
+    host: Partial<HostSettings> = {},
+    private readonly tracerOf: ((node: number) => TracerPort) | null = null,
+  ) {
     ({ requestTimeoutMs: this.requestTimeoutMs } = { ...DEFAULT_OPERATIONS_SETTINGS, ...settings });
     this.world = new World(host);
     this.host = this.world.ready();
@@ -165,10 +178,11 @@ export class Trio {
       send: (to: number, bytes: Uint8Array) => this.send(id, to, bytes),
       queuedBytes: () => this.queuedBytes,
     };
+    const tracer = this.tracerOf === null ? {} : { tracer: this.tracerOf(id) };
     const operations = new Operations(
       this.access(id),
       { ...DEFAULT_OPERATIONS_SETTINGS, ...own, ...settings },
-      { ...this.world.ports(), calls },
+      { ...this.world.ports(), calls, ...tracer },
       kernels,
       this.tallies[id - 1] ?? new RequestTally(),
     );
@@ -282,12 +296,12 @@ export class Trio {
   post<R extends DataRequest>(
     at: number,
     request: R,
-    { withinMs = 1e6, hops = 0 } = {},
+    { withinMs = 1e6, hops = 0, trace }: { withinMs?: number; hops?: number; trace?: Trace } = {},
     into: AnswerOf<R>[] = [],
   ): AnswerOf<R>[] {
     const leftMs = Math.min(withinMs, this.requestTimeoutMs);
     const deadlineMs = this.world.timer.nowMs + leftMs;
-    const context = { deadlineMs, forwardHops: hops, requestId: "trio" };
+    const context = { deadlineMs, forwardHops: hops, requestId: "trio", trace };
     this.node(at).execute(request, context, (answer) => void into.push(answer));
     return into;
   }

@@ -61,6 +61,9 @@ export interface Client {
   close(): void;
 }
 
+/** What goes along with every call. */
+type Headers = Readonly<Record<string, string>>;
+
 const UNKNOWN: CallResult = { kind: "unknown" };
 const CALL_TIMEOUT_MS = 10_000;
 
@@ -155,7 +158,7 @@ function restAnswer(body: Record<string, unknown>): Answer {
 }
 
 /** A client of the cleartext REST listener at `address` (host:port). Values in these tests stay below 2^53. */
-export function restClient(address: string): Client {
+export function restClient(address: string, headers: Headers = {}): Client {
   const agent = new Agent({ connections: 64, pipelining: 1 });
   return {
     async call(call) {
@@ -163,7 +166,7 @@ export function restClient(address: string): Client {
         const response = await request(`http://${address}${REST_PATHS[call.op]}`, {
           method: "POST",
           dispatcher: agent,
-          headers: { "content-type": "application/json" },
+          headers: { "content-type": "application/json", ...headers },
           body: JSON.stringify(restBody(call)),
           bodyTimeout: CALL_TIMEOUT_MS,
           headersTimeout: CALL_TIMEOUT_MS,
@@ -290,9 +293,11 @@ function grpcAnswer(fields: Record<string, unknown>): Answer {
 let methods: Map<Call["op"], Method> | null = null;
 
 /** A client of the cleartext gRPC listener at `address` (host:port). */
-export function grpcClient(address: string): Client {
+export function grpcClient(address: string, headers: Headers = {}): Client {
   methods ??= loadMethods();
   const known = methods;
+  const metadata = new grpc.Metadata();
+  for (const [name, value] of Object.entries(headers)) metadata.set(name, value);
   const client = new grpc.Client(address, grpc.credentials.createInsecure(), {
     "grpc.use_local_subchannel_pool": 1,
     "grpc.enable_retries": 0,
@@ -309,7 +314,7 @@ export function grpcClient(address: string): Client {
           (encoded: Buffer) =>
             method.response.toObject(method.response.decode(encoded), { longs: String }),
           grpcFields(call),
-          new grpc.Metadata(),
+          metadata,
           { deadline: Date.now() + CALL_TIMEOUT_MS },
           (error, fields) => {
             if (error !== null || fields === undefined) resolve(UNKNOWN);

@@ -301,7 +301,7 @@ t.test("K15 a node that has not heard of the level yet is told no half of a move
     const writer = new ByteWriter(256);
     const part = { partitions, prefix, after: null, limit: 0, whole: true, durability: 1 };
     const request = { kind: "scan-part", ...part } as const;
-    writeCall(writer, { budgetMs: 1000, requestId: "t", request, knowsLocks: true });
+    writeCall(writer, { budgetMs: 1000, requestId: "t", request, knowsLocks: true, trace: null });
     const draft = new Draft("calls");
     draft.add(7, 1, writer.finish());
     const before = trio.sent.length;
@@ -382,7 +382,7 @@ t.test("P-128 what no node asks for is not carried out", async (t) => {
   let id = 0;
   const ask = (request: CallRequest): unknown => {
     const writer = new ByteWriter(256);
-    writeCall(writer, { budgetMs: 1000, requestId: "t", request, knowsLocks: true });
+    writeCall(writer, { budgetMs: 1000, requestId: "t", request, knowsLocks: true, trace: null });
     const draft = new Draft("calls");
     draft.add(7, ++id, writer.finish());
     const before = trio.sent.length;

@@ -77,6 +77,7 @@ t.test("the limits are the program's", (t) => {
     "data requests per second and caller": config.callerRateLimit === 0 ? "none" : "",
     "node debug": `${mib(limits.NODE_DEBUG_MAX_BYTES)}, one at a time, a profile of ${limits.PROFILE_MAX_SECONDS} s`,
     "lines about slow requests": `${limits.SLOW_LINES_PER_SECOND} per second`,
+    "spans that wait for the trace collector": `${limits.TRACE_SPANS_MAX}, sent ${limits.TRACE_BATCH_MAX} at once, every ${limits.TRACE_EVERY_MS / 1000} s`,
     "free space of a volume of log or state": `${mib(limits.VOLUME_RESERVE_MIN_BYTES)}, or ${limits.VOLUME_RESERVE_PART * 100} % of it up to ${mib(limits.VOLUME_RESERVE_PART_MAX_BYTES)}; below, writes are refused until twice that is free`,
     "queued proposals per partition": `${config.maxQueuedProposals}, ${mib(config.maxQueuedBytes)}`,
     "request time": `${config.requestTimeoutMs / 1000} s`,
