@@ -270,7 +270,54 @@ async function reached(t: Test): Promise<void> {
   });
 }
 
-const STORIES = [nodesAndQuorum, disks, backedUp, reached, fullDisk];
+/** A module beside this one, as `--import` takes it. */
+const beside = (name: string): string => new URL(name, import.meta.url).href;
+
+async function wrongMachines(t: Test): Promise<void> {
+  const stage = await founded(t);
+  const again = async (before: readonly string[]): Promise<void> => {
+    t.same(await stage.node(3).stop(), { code: 0, signal: null });
+    stage.start(3, {}, before);
+    await stage.ready(3);
+  };
+  const says = async (what: string, boxes: readonly string[], row: RegExp): Promise<void> => {
+    await stage.until(what, async () => row.test((await stage.run(boxes, 1)).text));
+    t.pass(what);
+  };
+  await runbook(t, "A clock is wrong", async (t, boxes) => {
+    await again([beside("wrong-clock.js")]);
+    isDone(t, await stage.run(cli("--set other --value v"), 3), "it serves on");
+    await says("the check names the clock", boxes, /^FAILED +clock +3 .*3[56]\d{5} ms/m);
+    await again([]);
+    await says("and no more when it is right", boxes, /^ok +clock +3 /m);
+    await keeps(t, stage, 3);
+  });
+  await runbook(t, "A slow disk", async (t, boxes) => {
+    await again([beside("slow-disk.js")]);
+    isDone(t, await stage.run(cli("--set other --value v"), 1), "a majority is as quick as ever");
+    await says("the check names the disk", boxes, /^(?:FAILED|WARNING) +log-sync +3 /m);
+    await stage.kill(3);
+    isDone(t, await stage.run(cli("--set other --value w"), 1), "it is taken down for repair");
+    stage.start(3);
+    await stage.ready(3);
+    await healthy(stage);
+    await keeps(t, stage, 3);
+  });
+  await runbook(t, "Reading what a node says", async (t, [answer = "", take = "", look = ""]) => {
+    const { text } = await stage.run([answer], 2);
+    t.match(text, /^x-request-id: order-4711\r?$/im, "the id comes back");
+    await stage.kill(3);
+    const { status } = await stage.run([take], 1);
+    t.equal(status, 1, "a node is missing");
+    const shown = await stage.run([look], 1);
+    isDone(t, shown, "it is unpacked");
+    t.match(shown.text, /node-1\/log\.jsonl[^]*node-2\/metrics-2\.txt/, "all of two nodes");
+    t.match(shown.text, /"ok": ?false/, "and why the third one is missing");
+    t.ok(shown.text.includes(stage.endpoint(3)), "by its address");
+  });
+}
+
+const STORIES = [nodesAndQuorum, disks, backedUp, reached, fullDisk, wrongMachines];
 const PART = new PartOfDay("SVC_RUNBOOKS", STORIES.length);
 
 t.test(`runbooks, ${PART.text}`, async (t) => {

@@ -112,7 +112,12 @@ export class Stage {
   }
 
   /** Starts nodes. `instead`: flags in the place of the documented ones of that name; null = none. */
-  start(id: number, instead: Readonly<Record<string, string | null>> = {}): ServerProcess {
+  start(
+    id: number,
+    instead: Readonly<Record<string, string | null>> = {},
+    /** Modules that are loaded before the program. */
+    before: readonly string[] = [],
+  ): ServerProcess {
     const words = this.documentedFlags(id);
     const flags = new Map<string, string | null>();
     for (let at = 0; at < words.length; at += 2) flags.set(words[at] ?? "", words[at + 1] ?? "");
@@ -121,7 +126,9 @@ export class Stage {
     flags.set("--pitr-restore-root", this.path("restores"));
     for (const [name, value] of Object.entries(instead)) flags.set(name, value);
     const given = [...flags].flatMap(([name, value]) => (value === null ? [] : [name, value]));
-    const node = new ServerProcess([...given, ...this.flags(id)]);
+    const imports = before.flatMap((path) => ["--import", path]);
+    const command = [process.execPath, ...imports, serverMain];
+    const node = new ServerProcess([...given, ...this.flags(id)], command);
     this.nodes.set(id, node);
     return node;
   }

@@ -49,7 +49,8 @@ export const RUNBOOK_TESTS: Readonly<Record<string, readonly Proof[]>> = {
     proof("process/cluster/faults.test.ts", "P-120 a full disk refuses writes with a type"),
     proof("process/cluster/faults.test.ts", "P-120 writes end before the disk does"),
   ],
-  "A slow disk": [proof("deploy/alerts.test.ts", "alerts fire and end")],
+  "A slow disk": [told("A slow disk"), proof("deploy/alerts.test.ts", "alerts fire and end")],
+  "A clock is wrong": [told("A clock is wrong"), proof("process/cli/check.test.ts", "t.test(")],
   "Requests are slow or refused": [
     proof("process/server/reload.test.ts", "settings that files stand for change"),
   ],
@@ -66,6 +67,7 @@ export const RUNBOOK_TESTS: Readonly<Record<string, readonly Proof[]>> = {
   ],
   "Finalizing is held up": [proof(UPGRADE, "U1 U8 one node is left: it holds the level back")],
   "Reading what a node says": [
+    told("Reading what a node says"),
     proof("process/server/process.test.ts", "a fault is logged under the id that the answer names"),
     proof("process/server/node-debug.test.ts", "5.7 a node debug has all members"),
     proof("unit/server/audit.test.ts", "contract 10.7 administrative calls and refusals"),
