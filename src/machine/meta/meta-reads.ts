@@ -7,10 +7,12 @@
  * not founded, never an empty record. 3. Members are decoded once for each version of theirs: every
  * command that changes one raises it. 4. Partitions, ranges and moves are as their rows are now, in
  * the middle of a command too. Whose row was not written keeps its record, the same object: a map
- * of thousands costs what changed of it. 5. A list that was given out stays as it is.
+ * of thousands costs what changed of it. 5. A list that was given out stays as it is. 6. The
+ * cluster, members and partitions are decoded once for each change of theirs.
  */
 import { present } from "../../base/assert.js";
 import type { MembershipVersion } from "../../base/ids.js";
+import { MEMBERS_MAX } from "../../base/limits.js";
 import type {
   ClusterRecord,
   FormerMember,
@@ -57,6 +59,9 @@ export class MetaReads {
   private memberList: DecodedMembers = { version: null, items: [] };
   private partitionMap: readonly PartitionRecord[] = [];
   private moveList: readonly RangeMove[] = [];
+  // Every frame, every tick and every request asks for some of these.
+  private clusterRecord: ClusterRecord | null = null;
+  private readonly memberRecords = new Map<number, Member | null>();
 
   /** `changes`: tells which rows were written; null: nobody knows, and nothing is kept. */
   constructor(
@@ -67,13 +72,24 @@ export class MetaReads {
   }
 
   cluster(): ClusterRecord | null {
-    const bytes = this.rows.get(RowKind.cluster, "");
-    return bytes === null ? null : present(decodeCluster(bytes), "the cluster record is whole");
+    if (this.changes?.takeChanged(RowKind.cluster)?.size !== 0) {
+      const bytes = this.rows.get(RowKind.cluster, "");
+      const what = "the cluster record is whole";
+      this.clusterRecord = bytes === null ? null : present(decodeCluster(bytes), what);
+    }
+    return this.clusterRecord;
   }
 
   member(nodeId: number): Member | null {
+    const records = this.memberRecords;
+    if (this.changes?.takeChanged(RowKind.member)?.size !== 0) records.clear();
+    const known = records.get(nodeId);
+    if (known !== undefined) return known;
     const bytes = this.rows.get(RowKind.member, uint32Key(nodeId));
-    return bytes === null ? null : present(decodeMember(bytes), "a member row is whole");
+    const member = bytes === null ? null : present(decodeMember(bytes), "a member row is whole");
+    // Who is no member may have any id: as many as could ask are not kept.
+    if (records.size < MEMBERS_MAX) records.set(nodeId, member);
+    return member;
   }
 
   members(): readonly Member[] {
@@ -99,6 +115,25 @@ export class MetaReads {
   }
 
   partition(partitionId: number): PartitionRecord | null {
+    // In the middle of many changes the list is not made anew for each.
+    if (this.changes?.hasChanged(RowKind.partition) !== false) {
+      return this.readPartition(partitionId);
+    }
+    // It ascends by id.
+    const records = this.partitionMap;
+    let low = 0;
+    let high = records.length - 1;
+    while (low <= high) {
+      const middle = (low + high) >>> 1;
+      const record = records[middle] as PartitionRecord;
+      if (record.partitionId === partitionId) return record;
+      if (record.partitionId < partitionId) low = middle + 1;
+      else high = middle - 1;
+    }
+    return null;
+  }
+
+  private readPartition(partitionId: number): PartitionRecord | null {
     const bytes = this.rows.get(RowKind.partition, uint32Key(partitionId));
     return bytes === null ? null : present(decodePartition(bytes), "a partition row is whole");
   }
@@ -187,7 +222,7 @@ export class MetaReads {
       return this.all(RowKind.partition, decodePartition, what);
     }
     const ids = [...changed].map((name) => readUint32Key(name, 0));
-    const now = new Map(ids.map((id) => [id, this.partition(id)]));
+    const now = new Map(ids.map((id) => [id, this.readPartition(id)]));
     const kept = items.map((record) => now.get(record.partitionId) ?? record);
     const left = kept.filter(({ partitionId }) => now.get(partitionId) !== null);
     const known = new Set(items.map(({ partitionId }) => partitionId));

@@ -44,6 +44,8 @@ export interface ChangedRecords {
    * too many did, and all may have.
    */
   takeChanged(kind: number): ReadonlySet<ByteKey> | null;
+  /** Whether `takeChanged` would tell of any, without taking it. */
+  hasChanged(kind: number): boolean;
 }
 
 const KINDS: readonly number[] = Object.values(RowKind);
@@ -157,6 +159,10 @@ export class GroupRows implements Rows, ChangedRecords {
     if (changed?.size === 0) return NO_CHANGES;
     this.changed.set(kind, new Set());
     return changed;
+  }
+
+  hasChanged(kind: number): boolean {
+    return this.changed?.get(kind)?.size !== 0;
   }
 
   private noteChange(kind: number, name: ByteKey): void {

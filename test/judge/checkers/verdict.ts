@@ -25,6 +25,13 @@ export interface Verdict {
 
 const LISTED_MAX = 10;
 
+let reported = 0;
+
+/** Violations that any checker of this process has found: as long as it stays, no verdict fails that did not before. */
+export function violationsReported(): number {
+  return reported;
+}
+
 export class Findings {
   private readonly seen: Record<string, number> = {};
   private readonly violations: string[] = [];
@@ -45,6 +52,7 @@ export class Findings {
 
   violation(text: string, events: readonly Attempt[] = []): void {
     this.violationCount++;
+    reported++;
     if (this.violations.length >= LISTED_MAX) return;
     this.violations.push([text, ...events.map((event) => `    ${attemptText(event)}`)].join("\n"));
   }

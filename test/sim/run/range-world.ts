@@ -138,7 +138,8 @@ export class RangeWorld {
         const group = leaders.get(partition);
         return (group?.machine.appliedIndex ?? -1) >= (this.tap.highest.get(partition) ?? 0);
       };
-      this.checks.look(this.world.nowMs, accepting, isLed, this.isClear());
+      let isClear: boolean | null = null;
+      this.checks.look(this.world.nowMs, accepting, isLed, () => (isClear ??= this.isClear()));
       this.look();
     });
   }

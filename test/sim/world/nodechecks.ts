@@ -30,7 +30,7 @@ import { Promises } from "../../judge/checkers/promises.js";
 import { ReadTurns } from "../../judge/checkers/nodes/read-turns.js";
 import { MemberLists } from "../../judge/checkers/nodes/member-lists.js";
 import { StateEquality } from "../../judge/checkers/nodes/state-equality.js";
-import type { Verdict } from "../../judge/checkers/verdict.js";
+import { type Verdict, violationsReported } from "../../judge/checkers/verdict.js";
 import type { LogMirror } from "./logmirror.js";
 import type { GroupSample, NodeMeasure, Observer } from "./observe.js";
 import { RangeChecks, type RangeSetting } from "./range-checks.js";
@@ -91,6 +91,8 @@ export class NodeChecks implements Observer {
   /** Partitions that are removed for good. */
   private readonly removed = new Set<number>();
   private known = 0;
+  /** Violations of all checkers when they were looked at last. */
+  private lookedAt = 0;
 
   /** `violate` ends the run. `bounds`: of memory and log of a node (bytes). */
   constructor(
@@ -181,9 +183,20 @@ export class NodeChecks implements Observer {
     const log = this.logs.get(node);
     const isWhole = isOwnLog && log !== undefined && !log.isReset(group);
     const durable = isWhole ? log.durable(group).lastIndex : null;
-    const progress = { node, life, incarnation, group, commit: commitIndex, applied: appliedIndex };
     // A term that is not on the disk yet may be forgotten by a crash: nobody was told of it.
-    this.neverBack.observe({ ...progress, term: sample.durableTerm, durable });
+    const { durableTerm } = sample;
+    const [commit, applied] = [commitIndex, appliedIndex];
+    const progress = {
+      node,
+      life,
+      incarnation,
+      group,
+      commit,
+      applied,
+      term: durableTerm,
+      durable,
+    };
+    this.neverBack.observe(progress);
     if (appliedIndex > 0) this.equality.applied(node, group, appliedIndex, sample.chainDigest);
     this.levels?.sample(sample);
     seen.term = term;
@@ -345,6 +358,9 @@ export class NodeChecks implements Observer {
   }
 
   private tellNow(): void {
+    const reported = violationsReported();
+    if (reported === this.lookedAt) return;
+    this.lookedAt = reported;
     for (const verdict of this.verdicts()) {
       if (verdict.kind === "fail") {
         this.violate(`${verdict.property}: ${verdict.violations[0] ?? ""}`);

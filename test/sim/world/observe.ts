@@ -49,8 +49,6 @@ export interface GroupSample {
   readonly flushedIndex: number;
   /** Digest over all entries applied up to `appliedIndex`: equal on all nodes at equal index. */
   readonly chainDigest: string;
-  /** Digest over all effects up to `appliedIndex`. */
-  readonly stateDigest: string;
   /** Level of the group, and of the cluster as applied here (of the meta partition; else 0). */
   readonly level: number;
   readonly clusterLevel: number;
@@ -276,7 +274,6 @@ export class GroupWatch {
       lastIndex: facts.lastIndex,
       flushedIndex: facts.flushedIndex,
       chainDigest: machine.chainDigest,
-      stateDigest: machine.stateDigest,
       level: machine.level,
       clusterLevel: isMeta ? (machine.meta.cluster()?.level ?? 0) : 0,
       tokenFloor: machine.tokenFloor,

@@ -325,14 +325,16 @@ export class RangeChecks implements RangeListener {
     atMs: number,
     accepting: (key: string) => readonly number[],
     isLed: (partition: number) => boolean,
-    isClear: boolean,
+    isClear: () => boolean,
   ): void {
     this.owner.look(atMs, accepting, isLed);
     const isMetaLed = isLed(META_PARTITION);
     for (const followed of this.frozenMoves) if (!isMetaLed) this.metaGone(followed);
     this.window.look(atMs, ({ moveId }) => {
       const move = this.moves.get(moveId)?.move;
-      return isClear && isMetaLed && move !== undefined && isLed(move.source) && isLed(move.target);
+      return (
+        isMetaLed && isClear() && move !== undefined && isLed(move.source) && isLed(move.target)
+      );
     });
   }
 

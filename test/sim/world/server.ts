@@ -391,9 +391,25 @@ export class Server {
         const { group, fromLife, toLife, message } = item;
         if (this.deafTo.has(group)) return;
         const { kind, from } = message;
-        const lives = { ownLife: replica.lives.own, knownLife: replica.lives.of(from) };
-        const known = { ...lives, term: message.term, ownTerm: replica.core.term };
-        events.heard?.({ node: nodeId, from, group, kind, fromLife, toLife, ...known });
+        const { own: ownLife } = replica.lives;
+        const knownLife = replica.lives.of(from);
+        const { term } = message;
+        const ownTerm = replica.core.term;
+        // Told of every message: one object of one shape.
+        const node = nodeId;
+        const heard = {
+          node,
+          from,
+          group,
+          kind,
+          fromLife,
+          toLife,
+          ownLife,
+          knownLife,
+          term,
+          ownTerm,
+        };
+        events.heard?.(heard);
         receive(item);
       };
     };

@@ -4,8 +4,13 @@ import { Prng } from "../../../src/base/prng.js";
 import { attempt, moveId } from "../../../src/base/ids.js";
 import type { Command, RangeDescriptor } from "../../../src/machine/commands/command.js";
 import { MetaReads } from "../../../src/machine/meta/meta-reads.js";
-import { encodeRange } from "../../../src/machine/meta/meta-rows.js";
-import { RowKind, rangeKey, textToByteKey } from "../../../src/machine/store/keys.js";
+import {
+  encodeCluster,
+  encodeMember,
+  encodePartition,
+  encodeRange,
+} from "../../../src/machine/meta/meta-rows.js";
+import { RowKind, rangeKey, textToByteKey, uint32Key } from "../../../src/machine/store/keys.js";
 import { RangeBench } from "../../doubles/machine/meta-ranges.js";
 
 /** Of different lengths: rows lie by length first, key spaces are listed by bytes. */
@@ -13,12 +18,18 @@ const SPACES = ["e", "é", "long", "z", "lo", "a/deeper"];
 
 /** All that is read of the map. */
 function seen(meta: MetaReads): object {
+  const ids = Array.from({ length: 30 }, (_, at) => at);
   return {
+    cluster: meta.cluster(),
+    members: ids.map((id) => meta.member(id)),
+    // Before the list is asked for, and after it.
+    single: ids.map((id) => meta.partition(id)),
     all: meta.allRanges(),
     spaces: meta.keySpaces(),
     ranges: [...SPACES, "unknown", "", "\ud800"].map((space) => meta.ranges(space)),
     moves: meta.moves(),
     partitions: meta.partitions().map(({ partitionId, state }) => `${partitionId} ${state}`),
+    again: ids.map((id) => meta.partition(id)),
   };
 }
 
@@ -93,6 +104,38 @@ t.test(
     }
     t.comment(JSON.stringify(kept));
     t.ok(kept.descriptors > 4000 && kept.most > 20 && kept.spacesGone > 2, "and much was kept");
+    t.end();
+  },
+);
+
+t.test(
+  "P-042 the cluster, members and partitions that are asked for one by one are their rows now",
+  (t) => {
+    const bench = new RangeBench(3, 0, 2);
+    const { meta } = bench.machine;
+    const rows = bench.machine["groupRows"];
+    const cluster = meta.cluster();
+    const member = meta.member(1);
+    const record = meta.partition(1);
+    if (cluster === null || member === null || record === null) throw new Error("it is founded");
+    t.equal(meta.cluster(), cluster, "nothing is decoded twice");
+    t.equal(meta.member(1), member);
+    t.equal(meta.partitions()[0], meta.partition(1));
+    t.equal(meta.member(9), null);
+    rows.put(RowKind.cluster, "", encodeCluster({ ...cluster, replicationFactor: 3 }));
+    rows.put(RowKind.member, uint32Key(9), encodeMember({ ...member, nodeId: 9 }));
+    rows.put(RowKind.partition, uint32Key(1), encodePartition({ ...record, state: "Removed" }));
+    t.equal(meta.cluster()?.replicationFactor, 3);
+    t.equal(meta.member(9)?.nodeId, 9, "who was none is a member");
+    t.equal(meta.partition(1)?.state, "Removed", "in the middle of a command too");
+    t.equal(meta.partitions()[0]?.state, "Removed");
+    rows.delete(RowKind.member, uint32Key(9));
+    rows.delete(RowKind.partition, uint32Key(1));
+    t.equal(meta.member(9), null);
+    t.equal(meta.partition(1), null);
+    t.not(meta.partitions()[0]?.partitionId, 1);
+    t.equal(meta.partition(1), null);
+    t.equal(meta.partition(2)?.partitionId, 2, "others are still there");
     t.end();
   },
 );

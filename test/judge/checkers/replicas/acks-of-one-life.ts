@@ -25,12 +25,16 @@ export interface Heard {
   readonly ownTerm: number;
 }
 
-const ANSWERS: readonly MessageKind[] = [
+const ANSWERS: ReadonlySet<MessageKind> = new Set<MessageKind>([
   "appendAnswer",
   "voteAnswer",
   "preVoteAnswer",
   "heartbeatAnswer",
-];
+]);
+
+function placeOf({ node, group, kind, from }: Heard): string {
+  return `node ${node}, partition ${group}: ${kind} of node ${from}`;
+}
 
 export class AcksOfOneLife {
   private readonly findings: Findings;
@@ -39,17 +43,17 @@ export class AcksOfOneLife {
     this.findings = new Findings("answers count for one life", minimum);
   }
 
-  heard({ node, from, group, kind, fromLife, toLife, ownLife, knownLife, ...terms }: Heard): void {
-    const isAnswer = ANSWERS.includes(kind);
+  heard(heard: Heard): void {
+    const { kind, fromLife, toLife, ownLife, knownLife } = heard;
+    const isAnswer = ANSWERS.has(kind);
     if (isAnswer) this.findings.count("answers");
     if (isAnswer && fromLife + toLife > 0) this.findings.count("of later lives");
-    const where = `node ${node}, partition ${group}: ${kind} of node ${from}`;
     if (toLife !== ownLife) {
-      this.findings.violation(`${where} is for life ${toLife}, it is in life ${ownLife}`);
+      this.findings.violation(`${placeOf(heard)} is for life ${toLife}, it is in life ${ownLife}`);
     }
-    const isLate = isAnswer && terms.term < terms.ownTerm;
+    const isLate = isAnswer && heard.term < heard.ownTerm;
     if (fromLife < knownLife || (isAnswer && !isLate && fromLife !== knownLife)) {
-      this.findings.violation(`${where}, life ${fromLife}, counts for life ${knownLife}`);
+      this.findings.violation(`${placeOf(heard)}, life ${fromLife}, counts for life ${knownLife}`);
     }
   }
 
