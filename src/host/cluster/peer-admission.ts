@@ -324,7 +324,8 @@ export class PeerAdmission implements PeerEvents {
   }
 
   frame(from: number, lane: PeerLane, bytes: Uint8Array): void {
-    if (this.banned.has(from) || (this.isListed(from) && !this.known.isDurable(from))) return;
+    // In this order: for each frame of a known node no row of the member list is read.
+    if (this.banned.has(from) || (!this.known.isDurable(from) && this.isListed(from))) return;
     if (this.deps.isClosing() && lane !== "calls") return;
     if (lane === "calls") return this.callHandler?.(from, bytes);
     if (lane === "bulk") return this.deps.bulk(from, bytes);

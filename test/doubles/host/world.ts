@@ -38,7 +38,7 @@ import { DEFAULT_HOST_SETTINGS } from "../default-settings.js";
 export class ManualTimer implements TimerPort {
   nowMs = 1000;
   private readonly soonList: (() => void)[] = [];
-  private timers: { atMs: number; callback: () => void }[] = [];
+  private readonly timers = new Set<{ readonly atMs: number; readonly callback: () => void }>();
 
   soon(callback: () => void): void {
     this.soonList.push(callback);
@@ -47,12 +47,8 @@ export class ManualTimer implements TimerPort {
   after(delayMs: number, callback: () => void): TimerHandle {
     assert(delayMs >= 0 && delayMs < 2 ** 31, "a delay fits the platform");
     const timer = { atMs: this.nowMs + delayMs, callback };
-    this.timers.push(timer);
-    return {
-      cancel: () => {
-        this.timers = this.timers.filter((other) => other !== timer);
-      },
-    };
+    this.timers.add(timer);
+    return { cancel: () => void this.timers.delete(timer) };
   }
 
   /** Runs one callback that is due now. Returns false when there is none. */
@@ -62,20 +58,22 @@ export class ManualTimer implements TimerPort {
       soon();
       return true;
     }
-    const due = this.timers.find((timer) => timer.atMs <= this.nowMs);
-    if (due === undefined) return false;
-    this.timers = this.timers.filter((timer) => timer !== due);
-    due.callback();
-    return true;
+    for (const due of this.timers) {
+      if (due.atMs > this.nowMs) continue;
+      this.timers.delete(due);
+      due.callback();
+      return true;
+    }
+    return false;
   }
 
   get pendingTimers(): number {
-    return this.timers.length;
+    return this.timers.size;
   }
 
   clear(): void {
     this.soonList.length = 0;
-    this.timers = [];
+    this.timers.clear();
   }
 }
 
@@ -171,7 +169,8 @@ export class ManualLog implements LogPort {
     if (first !== undefined) {
       const keep = first.index - old.floor.index - 1;
       assert(keep >= 0 && keep <= entries.length, "entries join the log without a gap");
-      entries = [...entries.slice(0, keep), ...write.entries];
+      if (keep === entries.length && entries !== NONE.entries) entries.push(...write.entries);
+      else entries = [...entries.slice(0, keep), ...write.entries];
       assert(hardState.term >= first.term, "hard state is there before entries of its term");
     }
     this.durable.set(write.group, { ...old, hardState, entries });
