@@ -13,7 +13,7 @@ import { setup } from "./setup.mjs";
 
 await setup();
 /** Folders that `--quick` leaves out: each takes minutes. */
-const SLOW = /^dist\/test\/(?:deploy|process|sim|fuzz|planted)\//;
+const SLOW = /^dist\/test\/(?:console|deploy|process|sim|fuzz|planted)\//;
 /** Lines of one failure that are shown. */
 const DIFFERENCE_LINES_MAX = 80;
 const LONGEST_SHOWN = 10;

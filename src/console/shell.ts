@@ -183,7 +183,7 @@ export class Shell {
       this.isAsking = true;
       const view = this.view;
       await this.ask();
-      await view?.refresh?.();
+      if (!this.isUnknown) await view?.refresh?.();
       this.isAsking = false;
       if (view !== this.view) return this.schedule(0);
     }

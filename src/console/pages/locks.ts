@@ -55,14 +55,16 @@ async function release(api: Api, asked: Asked, info: LockInfo): Promise<string |
 
 function lockFacts(asked: Asked, info: LockInfo): HTMLElement {
   const left = Number(info.expiresInMs);
+  const noted: readonly [string, HTMLElement][] =
+    info.note === null ? [] : [["Note", nameOf(printable(info.note))]];
   return facts([
     ["Lock", nameOf(printable(asked.resource))],
     ["Holder", nameOf(printable(info.owner ?? ""))],
     ["Fencing token", String(info.fencingToken)],
     ["Lease left", left > 0 ? duration(left) : "–"],
     ["Lease ends", moment(info.expires.l)],
-    ["Note", info.note === null ? "–" : nameOf(printable(info.note))],
     ["Waiting", String(info.waiters)],
+    ...noted,
   ]);
 }
 

@@ -2,10 +2,11 @@
 import type { Page } from "../parts/page.js";
 import type { OverviewNode } from "../parts/shapes.js";
 import { type Cell, Table } from "../parts/table.js";
-import { count, duration, printable } from "../parts/words.js";
+import { count, duration, isSilent, printable } from "../parts/words.js";
 
-function stateOf({ ready, reason, ageMs }: OverviewNode): Cell {
-  if (ageMs === null) return { text: "not heard", tone: "bad" };
+function stateOf(node: OverviewNode): Cell {
+  const { ready, reason } = node;
+  if (isSilent(node)) return { text: "silent", tone: "bad" };
   if (ready) return { text: "ready", tone: "good" };
   return { text: reason === "" ? "not ready" : printable(reason), tone: "warn" };
 }

@@ -4,10 +4,10 @@ import { SPAN_MS } from "../parts/figures.js";
 import type { Page } from "../parts/page.js";
 import { Sparkline } from "../parts/sparkline.js";
 import type { Overview } from "../parts/shapes.js";
-import { count, printable } from "../parts/words.js";
+import { count, isReady, printable } from "../parts/words.js";
 
 const TILES: readonly (readonly [title: string, value: (overview: Overview) => string])[] = [
-  ["Nodes ready", ({ nodes }) => `${nodes.filter((n) => n.ready).length} of ${nodes.length}`],
+  ["Nodes ready", ({ nodes }) => `${nodes.filter(isReady).length} of ${nodes.length}`],
   ["Partitions led", (o) => `${o.partitions - o.partitionsWithoutLeader} of ${o.partitions}`],
   ["Under-replicated", (o) => count(o.partitionsUnderReplicated)],
   ["Leader of the cluster", ({ metaLeaderNodeId: id }) => (id === 0 ? "unknown" : `node ${id}`)],

@@ -140,7 +140,7 @@ export const PARTITIONS: Page = {
         const mode = factor === 0 ? "every voter hosts all" : `${factor} replicas each`;
         const moves = placement.rebalancerEnabled ? "on" : "off";
         const order = out === 0 ? "all in order" : `${count(out)} out of order`;
-        const all = plural(rows.length, "partition");
+        const all = plural(rows.length, "data partition");
         setText(summary, `${all}, ${order}; ${mode}; rebalancer of this node ${moves}.`);
         notice.clear();
       } catch (error) {

@@ -54,6 +54,8 @@ export function actionButton(
       }
     }
     made.disabled = false;
+    // Whatever was asked meanwhile is gone, and the focus with it.
+    if (document.activeElement === document.body) made.focus();
   };
   const made = button(text, () => void run(), kind);
   return made;

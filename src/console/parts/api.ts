@@ -89,7 +89,8 @@ export class Api {
     boundMs: number,
   ): Promise<string> {
     const headers: Record<string, string> = {};
-    if (this.token !== null) headers["authorization"] = `Bearer ${this.token}`;
+    const { token } = this;
+    if (token !== null) headers["authorization"] = `Bearer ${token}`;
     if (body !== null) headers["content-type"] = "application/json";
     let status = 0;
     let text: string;
@@ -108,7 +109,8 @@ export class Api {
       throw new CallError(0, "the node does not answer", null, null);
     }
     if (status === 200) return text;
-    if (status === 401) this.whenUnknown();
+    // Whoever has signed in since then is not asked again for what went out before.
+    if (status === 401 && token === this.token) this.whenUnknown();
     throw problemOf(status, text);
   }
 }

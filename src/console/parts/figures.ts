@@ -4,10 +4,15 @@
  * Invariants: 1. At most SAMPLES_MAX samples per curve, and none older than SPAN_MS.
  */
 import type { Overview } from "./shapes.js";
-import type { Sample } from "./sparkline.js";
 
 export const SPAN_MS = 10 * 60 * 1000;
 const SAMPLES_MAX = 400;
+
+/** A figure at a moment, in milliseconds of the page's clock. */
+export interface Sample {
+  readonly atMs: number;
+  readonly value: number;
+}
 
 export class History {
   private readonly curves = new Map<string, Sample[]>();

@@ -4,16 +4,11 @@
  * Invariants: 1. What the curve says its words say too.
  */
 import { drawing, element, setText } from "./elements.js";
+import type { Sample } from "./figures.js";
 import { duration } from "./words.js";
 
 const WIDTH = 240;
 const HEIGHT = 48;
-
-/** A figure at a moment, in milliseconds of the page's clock. */
-export interface Sample {
-  readonly atMs: number;
-  readonly value: number;
-}
 
 export class Sparkline {
   readonly root: HTMLElement;

@@ -19,13 +19,19 @@ export function sizeOf(base64: string): number {
   return (base64.length / 4) * 3 - padding;
 }
 
+/** A byte of UTF-8 with which no character begins. */
+function isContinued(byte: number | undefined): boolean {
+  return byte !== undefined && (byte & 0xc0) === 0x80;
+}
+
 /** The beginning as text, line by line; null: it is none. */
 export function textOf(value: Uint8Array): string | null {
   try {
-    const isCut = value.length > SHOWN_MAX_BYTES;
     const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+    let end = Math.min(value.length, SHOWN_MAX_BYTES);
     // A character that the cut goes through is left away, not called broken.
-    const text = decoder.decode(value.subarray(0, SHOWN_MAX_BYTES), { stream: isCut });
+    while (end > 0 && isContinued(value[end])) end--;
+    const text = decoder.decode(value.subarray(0, end));
     return text.split("\n").map(printable).join("\n");
   } catch {
     return null;

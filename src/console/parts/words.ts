@@ -5,7 +5,7 @@
  * are not seen, or that turn the direction of text, are written out.
  */
 import type { Wide } from "./exact-json.js";
-import type { Overview } from "./shapes.js";
+import type { Overview, OverviewNode } from "./shapes.js";
 
 export type Tone = "good" | "warn" | "bad" | "none";
 
@@ -75,6 +75,17 @@ export interface Verdict {
   readonly text: string;
 }
 
+/** What a node said of itself counts for so long. */
+const HEARD_MAX_MS = 10_000;
+
+export function isSilent({ ageMs }: OverviewNode): boolean {
+  return ageMs === null || ageMs > HEARD_MAX_MS;
+}
+
+export function isReady(node: OverviewNode): boolean {
+  return node.ready && !isSilent(node);
+}
+
 /** The cluster in one sentence, as the asked node sees it; null: it did not answer. */
 export function verdictOf(overview: Overview | null, silentMs: number): Verdict {
   if (overview === null) {
@@ -85,7 +96,7 @@ export function verdictOf(overview: Overview | null, silentMs: number): Verdict 
     return { tone: "warn", text: "This node does not know its cluster yet." };
   }
   const { nodes, partitions, partitionsWithoutLeader, partitionsUnderReplicated } = overview;
-  const ready = nodes.filter((node) => node.ready).length;
+  const ready = nodes.filter(isReady).length;
   const readyText = `${ready} of ${plural(nodes.length, "node")} ready`;
   if (partitionsWithoutLeader > 0) {
     const which = `${partitionsWithoutLeader} of ${plural(partitions, "partition")}`;
