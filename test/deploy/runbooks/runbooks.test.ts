@@ -303,9 +303,7 @@ async function wrongMachines(t: Test): Promise<void> {
     await healthy(stage);
     await keeps(t, stage, 3);
   });
-  await runbook(t, "Reading what a node says", async (t, [answer = "", take = "", look = ""]) => {
-    const { text } = await stage.run([answer], 2);
-    t.match(text, /^x-request-id: order-4711\r?$/im, "the id comes back");
+  await runbook(t, "Reading what a node says", async (t, [take = "", look = ""]) => {
     await stage.kill(3);
     const { status } = await stage.run([take], 1);
     t.equal(status, 1, "a node is missing");

@@ -76,6 +76,12 @@ function scrape(slow: number, more: Readonly<Record<string, number>> = {}): stri
     .join("");
 }
 
+/** A scrape of `count` durable writes, of which `slow` took more than a second. */
+function syncs(count: number, slow: number): string {
+  const name = "svc_wal_sync_duration_seconds_bucket";
+  return `${name}{le="0.01"} ${count - slow}\n${name}{le="+Inf"} ${count}\n`;
+}
+
 function debugOf(text: string, wallMs: number | null = NOW_MS): NodeDebug {
   return { version: "0.2.0", metrics: ["", text], process: wallMs === null ? {} : { wallMs } };
 }
@@ -190,6 +196,9 @@ const CASES: readonly (readonly [Given, string, string, RegExp])[] = [
     /above the largest/,
   ],
   [{ samples: [sample({}, debugOf(""))] }, "log-sync", "unknown", /too few/],
+  [{ samples: [sample({}, debugOf(syncs(4, 4)))] }, "log-sync", "unknown", /too few/],
+  [{ samples: [sample({}, debugOf(syncs(8, 3)))] }, "log-sync", "unknown", /too few/],
+  [{ samples: [sample({}, debugOf(syncs(8, 8)))] }, "log-sync", "failed", /^p50 of a few above/],
   [free(1024), "disk of log", "ok", /^1024 MiB free$/],
   [free(1023), "disk of log", "warning", /^1023 MiB free$/],
   [free(9000, 1), "disk of log", "failed", /no writes are taken/],
