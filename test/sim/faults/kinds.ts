@@ -95,6 +95,8 @@ export const SPECIAL_FAULTS = {
   "late-cut": {},
   /** An import of a move arrives once more, behind a later one. */
   "late-copy": {},
+  /** What a node asks another one for comes late for a while; what replicas say to each other does not. */
+  "late-calls": {},
 } as const;
 
 /** What operators do to a cluster that runs. They have a schedule of their own beside the faults. */

@@ -52,6 +52,8 @@ export function strikeSpecially(
         server.deafTo.delete(META_PARTITION);
       });
       return true;
+    case "late-calls":
+      return delayCalls(scene, server, prng);
     case "garbage":
       return sendGarbage(scene, server, prng);
     case "replay":
@@ -75,6 +77,20 @@ function leaveBehind(scene: Scene, server: Server, prng: Prng): boolean {
       scene.keepDown(other, 10 + prng.below(300));
       other.end("kill", "restarted while another one is away");
     }
+  });
+  return true;
+}
+
+/** One direction alone: what is asked comes late, and others ask as fast as ever. */
+function delayCalls(scene: Scene, server: Server, prng: Prng): boolean {
+  const others = scene.servers.filter((other) => other !== server && other.isUp);
+  const to = others[prng.below(Math.max(1, others.length))];
+  if (to === undefined) return false;
+  const direction = scene.network.direction(server.nodeId, to.nodeId);
+  if (direction.lateCallsMs > 0) return false;
+  direction.lateCallsMs = World.between(prng, 50, 400);
+  scene.until(World.between(prng, 500, 2500), () => {
+    direction.lateCallsMs = 0;
   });
   return true;
 }

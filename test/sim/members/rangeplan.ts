@@ -30,6 +30,8 @@ export interface RangePlan {
   readonly callMs: number;
   /** Somebody checks while key spaces are unregistered that no key is missed. */
   readonly hasWitness: boolean;
+  /** Chains of writes go over the ends of each key space, through every node. */
+  readonly hasChains: boolean;
   /** Nodes split or merge by themselves. */
   readonly isAutomatic: boolean;
   readonly thresholds: RangeThresholds;
@@ -69,6 +71,7 @@ const NEVER_MS = 86_400_000;
 /** Nobody changes ranges but the nodes. */
 export const SWINGING: RangePlan = {
   ...{ kinds: [], everyMs: NEVER_MS, spaces: 1, callMs: 10_000, hasWitness: false },
+  hasChains: false,
   ...{ isAutomatic: true, isSwinging: true, aims: [], aimEveryMs: NEVER_MS },
   handEveryMs: 0,
   thresholds: { splitThreshold: 40, splitMinSize: 0, mergeMinSize: 10, collectionEveryMs: 5000 },
@@ -84,6 +87,7 @@ export function rangePlan(prng: Prng): RangePlan {
     spaces: 1 + prng.below(3),
     callMs: pick(prng, [1000, 8000, 20_000]),
     hasWitness: prng.chance(2, 3),
+    hasChains: false,
     isAutomatic,
     isSwinging: false,
     aims: prng.chance(3, 4) ? AIMS : [],

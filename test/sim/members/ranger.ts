@@ -19,6 +19,7 @@ import type { OpenCall, Running, Server } from "../world/server.js";
 import type { World } from "../world/world.js";
 import type { RangePlan } from "./rangeplan.js";
 import { RangeHand } from "./rangehand.js";
+import { RangeChains } from "./rangechains.js";
 import { type WitnessEvents, RangeWitness } from "./rangewitness.js";
 
 /** Told of calls that change ranges. */
@@ -46,6 +47,7 @@ export class Ranger {
   readonly spaces: readonly string[];
   private readonly prng: Prng;
   private readonly witness: RangeWitness | null;
+  private readonly chains: RangeChains | null;
   private readonly hand: RangeHand | null;
   private isOver = false;
   private nextId = 1;
@@ -65,6 +67,7 @@ export class Ranger {
     this.witness = ranges.hasWitness
       ? new RangeWitness(world, plan, servers, spaces, history, events)
       : null;
+    this.chains = ranges.hasChains ? new RangeChains(world, plan, servers, spaces, history) : null;
     const { handEveryMs } = ranges;
     this.hand = handEveryMs > 0 ? this.makeHand(handEveryMs) : null;
   }
@@ -87,6 +90,7 @@ export class Ranger {
   start(): void {
     for (const space of this.spaces) this.registerFirst(space);
     this.witness?.start();
+    this.chains?.start();
     this.hand?.start();
     if (this.ranges.kinds.length > 0) this.later();
   }
@@ -94,6 +98,7 @@ export class Ranger {
   settle(): void {
     this.isOver = true;
     this.witness?.settle();
+    this.chains?.settle();
     this.hand?.settle();
   }
 

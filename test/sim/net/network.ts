@@ -49,6 +49,8 @@ export class Direction {
   cuts = 0;
   /** Extra delay (ms). */
   slowMs = 0;
+  /** Extra delay of calls alone (ms). */
+  lateCallsMs = 0;
   /** 0 = as much as one likes. */
   bytesPerMs = 0;
   /** The wire is busy with what was sent up to then. */

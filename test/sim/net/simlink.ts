@@ -257,7 +257,9 @@ export class SimLink {
       direction.busyUntilMs = departMs;
     }
     if (!lane.isOpen) this.openLazy(lane);
-    const arrivesMs = Math.max(departMs + network.delayMs(from, to), lane.lastArrivalMs);
+    const lateMs = name === "calls" ? direction.lateCallsMs : 0;
+    const onWayMs = network.delayMs(from, to) + lateMs;
+    const arrivesMs = Math.max(departMs + onWayMs, lane.lastArrivalMs);
     lane.push(bytes, arrivesMs);
     this.sent?.keep(name, bytes);
     return true;

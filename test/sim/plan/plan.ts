@@ -263,7 +263,8 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
     backups: taking,
     ...others
   } = overrides;
-  const host = groups === undefined ? plan.host : { ...plan.host, initialPartitions: groups };
+  const pool = groups === undefined ? {} : { initialPartitions: groups };
+  const host = { ...plan.host, ...pool, ...moves?.host };
   const size = wanted === undefined ? {} : foundersAmong(wanted);
   const weighed = weightsOf(operations, plan.operations);
   const moving = ranges === null ? null : { ...ranges, ...moves };

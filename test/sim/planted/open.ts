@@ -113,10 +113,6 @@ export const WHY_OPEN: ReadonlyMap<string, string> = new Map([
     "record and configuration have the same voters whenever one is to go, but where a voter of the record is missing in its group; a majority must be lost in just that moment; `test/unit/control/placed-group.test.ts` finds it",
   ],
   [
-    "a bucket of two ranges is read without a second round",
-    "two writes, one after the other, must come between the reads of two parts; seen by none of 3 seeds with paused nodes and clogged links; `test/unit/operations/spans.test.ts` finds it",
-  ],
-  [
     "the ephemeral floor is lifted by as much as the tokens of locks",
     "needs more than 256 changes of leader behind a backup; `test/unit/machine/restoring.test.ts` finds it",
   ],

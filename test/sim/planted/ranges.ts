@@ -17,6 +17,7 @@ const NEVER_MS = 86_400_000;
 const LIVELY: Partial<RangePlan> = {
   kinds: ["split-space", "split-space", "merge-spaces"],
   ...{ everyMs: 400, handEveryMs: 400, spaces: 2, callMs: 8000, hasWitness: false },
+  hasChains: false,
   ...{ isAutomatic: false, aims: [], aimEveryMs: 600 },
   thresholds: {
     ...{ splitThreshold: 0, splitMinSize: 0, mergeMinSize: 40 },
@@ -338,8 +339,16 @@ export const rangeBugs: readonly Mutation[] = [
     "P-101",
     "a bucket of two ranges is read without a second round",
     [edit("src/operations/kv/span-read.ts", "        stands &&= isSame;\n", "")],
-    // One part is read much later than the other.
-    { ...READERS, faults: ["pause", "clog"], ticks: BRIEF },
+    // One part is read later than the other, and one write after the other comes between.
+    {
+      ...{ operations: { bucket: 6, set: 2 }, clients: 6, thinkMs: 20, faults: [], ticks: BRIEF },
+      ranges: {
+        ...{ ...LIVELY, kinds: ["split-space"], everyMs: 1000, handEveryMs: 0, hasChains: true },
+        // A range that a split makes is led where the first one is, until leaders are spread.
+        host: { leaderBalanceEveryMs: 300 },
+        ...{ aims: ["late-calls"], aimEveryMs: 500 },
+      },
+    },
   ),
   machine(
     "P-042",

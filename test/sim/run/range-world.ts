@@ -198,11 +198,11 @@ export class RangeWorld {
 
   private isWay(from: number, to: number): boolean {
     if (from === to) return true;
-    const { cuts, slowMs, bytesPerMs } = this.network.direction(from, to);
+    const { cuts, slowMs, lateCallsMs, bytesPerMs } = this.network.direction(from, to);
     const isLinked = this.servers[from - 1]?.running?.node.links.facts().some((link) => {
       return link.node === to && link.linked;
     });
-    return cuts === 0 && slowMs === 0 && bytesPerMs === 0 && isLinked === true;
+    return cuts === 0 && slowMs + lateCallsMs + bytesPerMs === 0 && isLinked === true;
   }
 
   // Peace -----------------------------------------------------------------------------------------
