@@ -15,6 +15,7 @@ import {
   restarted,
   scaled,
   scaledAgain,
+  unnamed,
   updated,
 } from "./scenarios.js";
 
@@ -27,6 +28,7 @@ const SCENARIOS = [
   evicted,
   majorityLost,
   scaledAgain,
+  unnamed,
 ];
 const PART = new PartOfDay("SVC_KUBE_PARTS", SCENARIOS.length);
 

@@ -42,6 +42,11 @@ export class PodNetwork {
     ip("link", "set", this.name, "up");
   }
 
+  /** This machine, as pods reach it. */
+  get hostAddress(): string {
+    return `${this.base}.1`;
+  }
+
   /** A namespace with an address that no pod had before. */
   join(): { readonly namespace: string; readonly address: string } {
     if (this.next > LAST_HOST) throw new Error("too many pods for one network");

@@ -85,9 +85,15 @@ export class Play {
     return this.until(what, () => ordinals.every((ordinal) => this.set.pod(ordinal).isReady));
   }
 
-  async voters(ordinal: number): Promise<number> {
-    const found = /^svc_members\{role="voter"\} (\d+)$/m.exec(await this.text(ordinal, "/metrics"));
-    return Number(found?.[1] ?? 0);
+  voters(ordinal: number): Promise<number> {
+    return this.figure(ordinal, 'svc_members{role="voter"}');
+  }
+
+  /** A series of one node's metrics; 0 where it has none. */
+  async figure(ordinal: number, series: string): Promise<number> {
+    const lines = (await this.text(ordinal, "/metrics")).split("\n");
+    const line = lines.find((one) => one.startsWith(`${series} `));
+    return Number(line?.slice(series.length + 1) ?? 0);
   }
 
   /** svc-cli, sent to one node. */

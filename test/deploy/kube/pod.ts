@@ -22,6 +22,8 @@ export interface PodPlan {
   /** Folders on this machine by the names of the volumes. */
   readonly volumes: ReadonlyMap<string, string>;
   readonly hostsPath: string;
+  /** Whom it asks for names that are not in its hosts file; null: as this machine does. */
+  readonly resolvPath: string | null;
 }
 
 const LOG_KEPT_CHARACTERS = 64 * 1024;
@@ -114,7 +116,7 @@ export class Pod {
 
   /** Mounts what the manifest mounts, makes the rest read-only, and becomes the server. */
   private script(): string {
-    const { spec, volumes, hostsPath } = this.plan;
+    const { spec, volumes, hostsPath, resolvPath } = this.plan;
     const user = Number(at(spec, "securityContext", "runAsUser"));
     const group = Number(at(spec, "securityContext", "runAsGroup"));
     const fsGroup = Number(at(spec, "securityContext", "fsGroup"));
@@ -128,6 +130,7 @@ export class Pod {
       "mount -t tmpfs tmpfs /run",
       "mount -t tmpfs tmpfs /var/lib",
       `mount --bind '${hostsPath}' /etc/hosts`,
+      ...(resolvPath === null ? [] : [`mount --bind '${resolvPath}' /etc/resolv.conf`]),
     ];
     for (const mount of at(this.container, "volumeMounts") as readonly YamlMap[]) {
       const path = String(mount["mountPath"]);

@@ -5,12 +5,15 @@
  * them if they could.
  */
 import type { Test } from "tap";
+import { sleep } from "../../process/cluster/server-process.js";
 import type { Play } from "./play.js";
 
 /** Within this time nobody may begin to serve who must not. */
 const WATCH_MS = 12_000;
 /** Longer than the liveness probe waits: 6 failures, 10 s apart. */
 const PROBED_MS = 75_000;
+/** So long no question for a name is answered. */
+const HUNG_MS = 30_000;
 
 /** The first start: nobody is ready before all founders were there. */
 export async function founded(t: Test, play: Play): Promise<void> {
@@ -215,4 +218,36 @@ export async function evicted(t: Test, play: Play): Promise<void> {
     return play.cli(0, "--cluster-leave", "--member", "3").status === 0;
   });
   await play.ready("all are ready", 0, 1, 2);
+}
+
+/** F2: names that are answered late, now and then, or for a while not at all. */
+export async function unnamed(t: Test, play: Play): Promise<void> {
+  const set = play.stateful;
+  const names = await set.namesByServer();
+  await play.stopped(0, 1, 2);
+  set.create(0, 1, 2);
+  await play.ready("all are found by a name server", 0, 1, 2);
+  names.dropEvery = 3;
+  await play.stopped(1);
+  set.create(1);
+  await play.ready("every third question is lost: back with another address", 1);
+  names.dropEvery = 0;
+  names.silent = true;
+  await play.stopped(2);
+  set.create(2);
+  const endMs = performance.now() + HUNG_MS;
+  let unready = 0;
+  let dead = 0;
+  while (performance.now() < endMs) {
+    if (!(set.pod(0).isReady && set.pod(1).isReady)) unready++;
+    if (set.pod(2).log !== "" && (await play.text(2, "/livez")) !== "ok") dead++;
+    await sleep(500);
+  }
+  t.equal(unready, 0, "who has its links keeps them while nobody answers");
+  await play.serves(0, 1, "six");
+  t.ok(dead <= 4, `who begins then lives, too: ${dead} looks before it listened`);
+  names.silent = false;
+  await play.ready("and is ready when names are answered", 2);
+  t.ok((await play.figure(2, "svc_resolve_failures_total")) > 0, "it was counted");
+  await play.serves(2, 1, "seven");
 }

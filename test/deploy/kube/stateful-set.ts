@@ -17,6 +17,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { NameServer } from "../../doubles/net/dns.js";
 import { at, objectOf } from "./manifests.js";
 import { sleep } from "../../process/cluster/server-process.js";
 import { PodNetwork } from "./network.js";
@@ -27,6 +28,7 @@ import type { Yaml, YamlMap } from "./yaml.js";
 export type Secrets = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
 const NAMESPACE = "play";
+const DNS_PORT = 53;
 
 export class StatefulSet {
   readonly pods = new Map<number, Pod>();
@@ -36,6 +38,7 @@ export class StatefulSet {
   private readonly nets = new PodNetwork();
   private readonly spec: Yaml;
   private readonly owner: number;
+  private names: NameServer | null = null;
 
   constructor(
     private readonly objects: readonly Yaml[],
@@ -66,7 +69,8 @@ export class StatefulSet {
         spec: this.podSpec,
         settings: this.settings,
         volumes: this.volumesOf(ordinal),
-        hostsPath: this.hostsPath,
+        hostsPath: this.names === null ? this.hostsPath : join(this.folder, "own-hosts"),
+        resolvPath: this.names === null ? null : join(this.folder, "resolv.conf"),
       };
       this.pods.set(ordinal, new Pod(plan, this.nets));
     }
@@ -131,6 +135,16 @@ export class StatefulSet {
     return true;
   }
 
+  /** Pods that are made from now on find each other's names by a server. */
+  async namesByServer(): Promise<NameServer> {
+    const { hostAddress } = this.nets;
+    this.names ??= await NameServer.open(hostAddress, DNS_PORT);
+    writeFileSync(join(this.folder, "own-hosts"), "127.0.0.1 localhost\n");
+    writeFileSync(join(this.folder, "resolv.conf"), `nameserver ${hostAddress}\n`);
+    this.writeHosts();
+    return this.names;
+  }
+
   /** The claim of a pod that is gone is lost with all that was on it. */
   loseClaim(ordinal: number): void {
     if (this.pods.has(ordinal)) throw new Error("a claim in use is not lost here");
@@ -139,6 +153,7 @@ export class StatefulSet {
 
   async end(): Promise<void> {
     await this.delete(...this.pods.keys());
+    await this.names?.close();
     this.nets.remove();
     rmSync(this.folder, { recursive: true, force: true });
   }
@@ -200,9 +215,11 @@ export class StatefulSet {
       )
       .map((object) => String(at(object, "metadata", "name")));
     const lines = ["127.0.0.1 localhost"];
+    this.names?.names.clear();
     for (const [ordinal, { plan, address }] of this.pods) {
       const names = services.map((name) => this.nameOf(ordinal, name));
       lines.push(`${address} ${plan.name} ${names.join(" ")}`);
+      for (const name of names) this.names?.names.set(name, [address]);
     }
     writeFileSync(this.hostsPath, `${lines.join("\n")}\n`);
   }

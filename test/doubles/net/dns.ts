@@ -1,4 +1,4 @@
-/** A name server on loopback for tests: it answers A questions as it is told, or not at all. */
+/** A name server for tests, on loopback unless it is told where: it answers A questions as it is told, or not at all. */
 import { createSocket, type Socket } from "node:dgram";
 import type { AddressInfo } from "node:net";
 
@@ -37,6 +37,9 @@ export class NameServer {
   /** Addresses by name; a name that is not listed does not exist. */
   readonly names = new Map<string, readonly string[]>();
   silent = false;
+  /** Every so many-th question gets no answer; 0 = each gets one. */
+  dropEvery = 0;
+  private questions = 0;
   delayMs = 0;
   /** Questions for addresses of IPv4, by name. */
   readonly asked = new Map<string, number>();
@@ -45,7 +48,7 @@ export class NameServer {
     socket.on("message", (message, from) => {
       const { name, type } = questionOf(message);
       if (type === TYPE_A) this.asked.set(name, (this.asked.get(name) ?? 0) + 1);
-      if (this.silent) return;
+      if (this.silent || ++this.questions % this.dropEvery === 0) return;
       const answer = answerTo(message, this.names.get(name) ?? null);
       setTimeout(() => {
         if (!this.isClosed) socket.send(answer, from.port, from.address);
@@ -55,9 +58,9 @@ export class NameServer {
 
   private isClosed = false;
 
-  static async open(): Promise<NameServer> {
+  static async open(host = "127.0.0.1", port = 0): Promise<NameServer> {
     const socket = createSocket("udp4");
-    await new Promise<void>((resolve) => socket.bind(0, "127.0.0.1", resolve));
+    await new Promise<void>((resolve) => socket.bind(port, host, resolve));
     return new NameServer(socket);
   }
 
