@@ -1,7 +1,7 @@
 /** Live figures: curves of the last minutes, kept in this page. All of them are at /metrics. */
 import { Notice } from "../parts/action.js";
 import { element } from "../parts/elements.js";
-import { readMetrics, SPAN_MS } from "../parts/figures.js";
+import { readMetrics } from "../parts/figures.js";
 import type { Page } from "../parts/page.js";
 import { Sparkline } from "../parts/sparkline.js";
 import { bytes, count } from "../parts/words.js";
@@ -48,11 +48,11 @@ export const METRICS: Page = {
       return curve;
     };
     const refresh = async (): Promise<void> => {
-      curveOf("requests", "All nodes").update(history.of("requests"), SPAN_MS);
-      curveOf("failed", "Of these failed").update(history.of("failed"), SPAN_MS);
+      curveOf("requests", "All nodes").update(history.of("requests"));
+      curveOf("failed", "Of these failed").update(history.of("failed"));
       for (const { nodeId } of overview()?.nodes ?? []) {
         const name = `node ${nodeId}`;
-        curveOf(name, `Node ${nodeId}`).update(history.of(name), SPAN_MS);
+        curveOf(name, `Node ${nodeId}`).update(history.of(name));
       }
       if (performance.now() - readAtMs < EVERY_MS) return;
       readAtMs = performance.now();
@@ -66,7 +66,7 @@ export const METRICS: Page = {
             family,
             series.reduce((sum, { value }) => sum + value, 0),
           );
-          own[at]?.update(history.of(family), SPAN_MS);
+          own[at]?.update(history.of(family));
         }
         notice.clear();
       } catch (error) {

@@ -1,16 +1,16 @@
 /** The cluster at a glance: figures, alarms, and the rates of the last minutes. */
 import { element, fill, setText } from "../parts/elements.js";
-import { SPAN_MS } from "../parts/figures.js";
 import type { Page } from "../parts/page.js";
 import { Sparkline } from "../parts/sparkline.js";
 import type { Overview } from "../parts/shapes.js";
+import { nodesTable } from "./nodes.js";
 import { count, isReady, printable } from "../parts/words.js";
 
 const TILES: readonly (readonly [title: string, value: (overview: Overview) => string])[] = [
   ["Nodes ready", ({ nodes }) => `${nodes.filter(isReady).length} of ${nodes.length}`],
   ["Partitions led", (o) => `${o.partitions - o.partitionsWithoutLeader} of ${o.partitions}`],
   ["Under-replicated", (o) => count(o.partitionsUnderReplicated)],
-  ["Leader of the cluster", ({ metaLeaderNodeId: id }) => (id === 0 ? "unknown" : `node ${id}`)],
+  ["Cluster leader", ({ metaLeaderNodeId: id }) => (id === 0 ? "unknown" : `node ${id}`)],
   ["Level", ({ level }) => String(level)],
   ["Asked node", ({ localNodeId }) => `node ${localNodeId}`],
 ];
@@ -26,6 +26,7 @@ export const OVERVIEW: Page = {
     }
     const requests = new Sparkline("Requests per second", count);
     const failed = new Sparkline("Failed per second", count);
+    const nodes = nodesTable();
     const alarms = element("ul", { class: "alarms" });
     const calm = element("p", { class: "empty" }, "Nothing to look at.");
     const root = element(
@@ -35,6 +36,8 @@ export const OVERVIEW: Page = {
       element("h2", {}, "To look at"),
       alarms,
       calm,
+      element("h2", {}, "Nodes"),
+      nodes.root,
       element("h2", {}, "Now"),
       element("div", { class: "figures" }, requests.root, failed.root),
     );
@@ -48,8 +51,9 @@ export const OVERVIEW: Page = {
         fill(alarms, ...said.map((text) => element("li", {}, text)));
       }
       calm.hidden = said.length > 0 || now === null;
-      requests.update(history.of("requests"), SPAN_MS);
-      failed.update(history.of("failed"), SPAN_MS);
+      nodes.update(now?.nodes ?? []);
+      requests.update(history.of("requests"));
+      failed.update(history.of("failed"));
     };
     return { root, refresh };
   },

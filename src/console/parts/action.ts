@@ -14,7 +14,7 @@ export class Notice {
 
   say(tone: Tone, text: string): void {
     setClass(this.root, `notice ${tone}`);
-    setText(this.root, text === "" ? "" : `${SIGNS[tone]} ${text}`);
+    setText(this.root, tone === "none" ? text : `${SIGNS[tone]} ${text}`);
   }
 
   clear(): void {

@@ -5,7 +5,7 @@
  */
 import type { Overview } from "./shapes.js";
 
-export const SPAN_MS = 10 * 60 * 1000;
+const SPAN_MS = 10 * 60 * 1000;
 const SAMPLES_MAX = 400;
 
 /** A figure at a moment, in milliseconds of the page's clock. */

@@ -9,6 +9,8 @@ import { duration } from "./words.js";
 
 const WIDTH = 240;
 const HEIGHT = 48;
+/** The curve grows into this, and is then as wide as there are figures. */
+const SPAN_MIN_MS = 30_000;
 
 export class Sparkline {
   readonly root: HTMLElement;
@@ -29,9 +31,10 @@ export class Sparkline {
     this.root = element("div", { class: "card figure" }, head, picture, words);
   }
 
-  update(samples: readonly Sample[], spanMs: number): void {
+  update(samples: readonly Sample[]): void {
     const last = samples.at(-1);
     if (last === undefined) return;
+    const spanMs = Math.max(SPAN_MIN_MS, last.atMs - (samples[0]?.atMs ?? last.atMs));
     const top = Math.max(1, ...samples.map(({ value }) => value));
     const points = samples.map(({ atMs, value }) => {
       const x = WIDTH - ((last.atMs - atMs) / spanMs) * WIDTH;

@@ -1,7 +1,7 @@
 /** What the pages of the console are made of, as far as it needs no browser: numbers, names, words, values, metrics. */
 import t from "tap";
 import { parseExactly } from "../../../src/console/parts/exact-json.js";
-import { History, readMetrics, SPAN_MS } from "../../../src/console/parts/figures.js";
+import { History, readMetrics } from "../../../src/console/parts/figures.js";
 import type { Overview, OverviewNode } from "../../../src/console/parts/shapes.js";
 import { bytesOf, dumpOf, sizeOf, textOf } from "../../../src/console/parts/value.js";
 import {
@@ -57,6 +57,7 @@ t.test("figures as words", (t) => {
   t.end();
 });
 
+const SPAN_MS = 10 * 60 * 1000;
 const NODE: OverviewNode = {
   nodeId: 1,
   endpoint: "a:1",
