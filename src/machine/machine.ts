@@ -315,6 +315,12 @@ export class Machine {
     this.chain.number(entry.term | 0);
   }
 
+  /** Changes the rows of a group that no log is applied to: one that is restored, or forced. */
+  rewrite(change: (context: MetaContext) => void): void {
+    change(this.context);
+    this.moved = true;
+  }
+
   /** The record as it stands. */
   record(): GroupRecord {
     return {

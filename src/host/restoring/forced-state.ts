@@ -6,7 +6,8 @@
  * and nothing above it. 2. A survey writes nothing. 3. Each partition is lifted once, however often
  * the act is begun again: a row of the node says so, durable together with what it stands for. 4. A
  * partition of the map that is not here is there afterwards, empty, with floors as high as any
- * other's.
+ * other's. 5. Of moves of key ranges that were under way nothing is left: map and partitions, each
+ * known as of another moment, say the same of each key (`machine/restoring/settled-ranges.ts`).
  */
 import { present } from "../../base/assert.js";
 import { decodeText, encodeText } from "../../base/bytes.js";
@@ -21,6 +22,11 @@ import {
 } from "../../machine/commands/group-record.js";
 import { Machine } from "../../machine/machine.js";
 import type { RestoredFloors } from "../../machine/restoring/lifted.js";
+import {
+  type SettledRanges,
+  settleGroup,
+  settleRanges,
+} from "../../machine/restoring/settled-ranges.js";
 import { eraseGroup } from "../../machine/snapshot/restore.js";
 import { groupRecordKey, keySuccessor, nodeRowKey } from "../../machine/store/keys.js";
 import type { LogEntry, LogPort, StorePort, TimerPort } from "../../ports.js";
@@ -116,11 +122,16 @@ export class ForcedState {
       const what = `The cluster is at level ${meta.level}`;
       return failure("IoError", `${what}: it can be forced from level ${LEVEL_NEEDED} on.`);
     }
-    const isHere = new Set(this.kept.map(({ partition }) => partition));
-    const living = meta.meta.partitions().filter(({ state }) => state !== "Removed");
-    this.missing = living.map((record) => partitionId(record.partitionId));
-    this.missing = this.missing.filter((partition) => !isHere.has(partition));
+    this.missing = this.missingOf(meta);
     return null;
+  }
+
+  /** What the map names, and is not here. */
+  private missingOf({ meta }: Machine): PartitionId[] {
+    const isHere = new Set(this.kept.map(({ partition }) => partition));
+    const living = meta.partitions().filter(({ state }) => state !== "Removed");
+    const all = living.map((record) => partitionId(record.partitionId));
+    return all.filter((partition) => !isHere.has(partition));
   }
 
   private get meta(): Machine | null {
@@ -238,6 +249,11 @@ export class ForcedState {
       const mark = memtable.get(`${MARK_PREFIX}${partition}`);
       return mark !== null && decodeText(mark) === order.clusterId;
     };
+    const meta = present(this.meta, "the meta partition is there");
+    const groups = this.kept.map(({ machine }) => machine);
+    const ranges = settleRanges(meta, groups);
+    this.missing = this.missingOf(meta);
+    const flush = (next: RestoreDone<unknown>): void => this.rows.flush(next);
     const ends = this.kept.map(({ machine }) => machine.record());
     const steps = this.kept.map((kept) => (next: RestoreDone<unknown>): void => {
       const { partition, machine, term } = kept;
@@ -262,12 +278,16 @@ export class ForcedState {
         last,
       );
     });
-    const missing = (next: RestoreDone<unknown>): void => this.liftMissing(ends, next);
-    stepwise([...steps, missing], done);
+    const missing = (next: RestoreDone<unknown>): void => this.liftMissing(ends, ranges, next);
+    stepwise([flush, ...steps, missing], done);
   }
 
   /** Partitions of which nothing is here begin empty, above all that is known. */
-  private liftMissing(ends: readonly GroupRecord[], done: RestoreDone<unknown>): void {
+  private liftMissing(
+    ends: readonly GroupRecord[],
+    ranges: SettledRanges,
+    done: RestoreDone<unknown>,
+  ): void {
     const { memtable } = this.rows;
     const { tokenFloor, ephemeralFloor } = this.floors;
     const leaseMs = ends.reduce((most, record) => Math.max(most, record.leaseMs), 0);
@@ -279,7 +299,12 @@ export class ForcedState {
         const floors = { tokenFloor, ephemeralFloor, leaseMs, level, dataBytes: 0 };
         const record = { ...EMPTY_GROUP_RECORD, ...begun, ...floors };
         memtable.put(groupRecordKey(partition), encodeGroupRecord(record));
-        this.rows.flush(next);
+        const machine = new Machine(memtable, partition, 0, partition <= ranges.poolSize);
+        settleGroup(machine, ranges);
+        this.rows.flush((flushed) => {
+          machine.close();
+          next(flushed);
+        });
       };
       erase();
     });

@@ -7,6 +7,7 @@ import { ChainHonest, type SeenIncrement } from "../checkers/backups/chain-hones
 import { CutClosed } from "../checkers/backups/cut-closed.js";
 import { CutIsPrefix } from "../checkers/backups/cut-is-prefix.js";
 import { DigestEqual } from "../checkers/backups/digest-equal.js";
+import { ForcedMap } from "../checkers/backups/forced-map.js";
 import { GcSafe } from "../checkers/backups/gc-safe.js";
 import { HoldsEnd } from "../checkers/backups/holds-end.js";
 import { IncarnationsApart } from "../checkers/backups/incarnations-apart.js";
@@ -159,6 +160,29 @@ t.test("P-130 P-132 what is restored is the live state", (t) => {
   checker.restored("r", 1, new Map(), rows);
   checker.leaseClock("r", 1, 0, 500);
   t.match(checker.verdict().violations, [/digest at 20/, /is missing/, /begins at 0 ms/]);
+  t.end();
+});
+
+t.test("7.7 a forced map gives each key one owner", (t) => {
+  const low = { startKey: null, endKey: "s/m" };
+  const high = { startKey: "s/m", endKey: null };
+  const at = (interval: typeof low | typeof high, partition: number) => ({
+    ...interval,
+    partition,
+  });
+  const mapped = [at(low, 1), at(high, 3)];
+  const fine = { keySpace: "s", mapped, owned: [at(high, 3), at(low, 1)], open: 0 };
+  const told = (other: Partial<typeof fine>): readonly string[] => {
+    const checker = new ForcedMap();
+    checker.settled("forced", [{ ...fine, ...other }]);
+    return checker.verdict().violations;
+  };
+  t.same(told({}), []);
+  t.match(told({ open: 1 }), [/1 moves are under way/]);
+  t.match(told({ owned: [at(low, 1)] }), [/the map says .*@3/], "nobody has the upper keys");
+  t.match(told({ owned: [at(low, 1), at(high, 3), at(high, 1)] }), [/the partitions/], "two do");
+  t.match(told({ mapped: [at(low, 1)], owned: [at(low, 1)] }), [/the map ends at s\/m/]);
+  t.match(told({ mapped: [at(high, 3)], owned: [at(high, 3)] }), [/a gap before s\/m/]);
   t.end();
 });
 

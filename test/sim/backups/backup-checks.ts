@@ -7,6 +7,7 @@ import { ChainHonest } from "../../judge/checkers/backups/chain-honest.js";
 import { CutClosed } from "../../judge/checkers/backups/cut-closed.js";
 import { CutIsPrefix } from "../../judge/checkers/backups/cut-is-prefix.js";
 import { DigestEqual } from "../../judge/checkers/backups/digest-equal.js";
+import { ForcedMap } from "../../judge/checkers/backups/forced-map.js";
 import { GcSafe } from "../../judge/checkers/backups/gc-safe.js";
 import { HoldsEnd } from "../../judge/checkers/backups/holds-end.js";
 import { IncarnationsApart } from "../../judge/checkers/backups/incarnations-apart.js";
@@ -29,6 +30,7 @@ export class BackupChecks {
   readonly split = new StampsSplit();
   readonly acknowledged = new AcknowledgedIncluded();
   readonly digests = new DigestEqual();
+  readonly forcedMap = new ForcedMap();
   readonly restored = new RestoredHistory();
   readonly tokens = new TokensRise();
   readonly incarnations = new IncarnationsApart();
@@ -45,7 +47,14 @@ export class BackupChecks {
   get all(): readonly { verdict(): Verdict }[] {
     const { prefix, closed, split, acknowledged, digests, restored, tokens, incarnations } = this;
     const ofCuts = [prefix, closed, split, acknowledged, digests, this.pauses];
-    const ofRestores = [restored, tokens, incarnations, this.targets, this.strangers];
+    const ofRestores = [
+      restored,
+      this.forcedMap,
+      tokens,
+      incarnations,
+      this.targets,
+      this.strangers,
+    ];
     const ofFiles = [this.whole, this.honest, this.collection, this.holds];
     return [...ofCuts, ...ofRestores, ...ofFiles, this.went];
   }

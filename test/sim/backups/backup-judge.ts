@@ -36,7 +36,7 @@ import type { GrantSeen } from "../../judge/checkers/backups/tokens-rise.js";
 import type { History, LockResult, SequenceResult } from "../../judge/history.js";
 import { BUCKETS } from "../clients/kv-requests.js";
 import type { BackupRun } from "./backup-run.js";
-import { type GroupAtCut, StatesAtCut } from "./first-states.js";
+import { type GroupAtCut, StatesAtCut, metaIn, settledSpaces } from "./first-states.js";
 import type { KnownCluster } from "./known-clusters.js";
 import type { Published } from "./published.js";
 import type { MadeState } from "./restorer.js";
@@ -65,9 +65,15 @@ function seenRows(rows: GroupRows, isKept: (kind: number) => boolean = () => tru
   return seen;
 }
 
+/** Forcing also ends what was under way, each group known as of another moment. */
+const SETTLED: ReadonlySet<number> = new Set([RowKind.range, RowKind.rangeMove, RowKind.ownership]);
+
 /** The same, but for what a restore may change. */
-function keptRows(rows: GroupRows): SeenRows {
-  const seen = new Map(seenRows(rows, (kind) => !CHANGED.has(kind)));
+function keptRows(rows: GroupRows, isForced: boolean): SeenRows {
+  const isKept = (kind: number): boolean => {
+    return !CHANGED.has(kind) && !(isForced && SETTLED.has(kind));
+  };
+  const seen = new Map(seenRows(rows, isKept));
   for (const [key, value] of rows) {
     if (key.charCodeAt(0) !== RowKind.sequence) continue;
     const row = decodeSequenceRow(value);
@@ -294,7 +300,9 @@ export class BackupJudge {
       for (const [key, value] of made.rows) {
         if (key.startsWith(prefix)) rows.set(key.slice(prefix.length), value);
       }
-      checks.digests.restored(name, partition, keptRows(rows), keptRows(own.rows));
+      const isForced = leaf === null;
+      const wanted = keptRows(own.rows, isForced);
+      checks.digests.restored(name, partition, keptRows(rows, isForced), wanted);
       checks.digests.leaseClock(name, partition, record.leaseMs, own.machine.leaseMs);
       const keys = own.machine.ownership.view();
       groups.push({ partition, rows: own.rows, leaseMs: own.machine.leaseMs, keys });
@@ -309,6 +317,7 @@ export class BackupJudge {
     const { keysRetainedMs } = this.options.linearizability.sequence;
     known.states = new StatesAtCut({
       ...{ groups, beganMs, keysRetainedMs, homeOf: this.homesAt(made) },
+      isSettled: leaf === null,
       incarnationOf: (sequence) => incarnations.get(sequence) ?? null,
     });
     this.historyOf(known);
@@ -318,6 +327,7 @@ export class BackupJudge {
   private countRanges(made: MadeState): void {
     const { plan, checks } = this.run.parts;
     if (plan.ranges === null) return;
+    if (made.leaf === null) checks.forcedMap.settled(made.name, settledSpaces(made));
     const end = this.endOf(made, META_PARTITION);
     const meta = made.from.shadows.at(META_PARTITION, end)?.machine.meta;
     if (meta === undefined) return;
@@ -327,10 +337,12 @@ export class BackupJudge {
     if (isForced && meta.moves().length > 0) checks.went.count("forced in the middle of a move");
   }
 
-  /** Where the map of a made state has keys. */
+  /** Where the map of a made state has keys: the old cluster's, or the one that was forced. */
   private homesAt(made: MadeState): (key: string) => number {
     const end = this.endOf(made, META_PARTITION);
-    const meta = made.from.shadows.at(META_PARTITION, end)?.machine.meta;
+    const { shadows } = made.from;
+    const forced = made.leaf === null ? metaIn(made.rows) : null;
+    const meta = (forced ?? shadows.at(META_PARTITION, end)?.machine)?.meta;
     const spaces = new Map(meta?.keySpaces().map((each) => [each.keySpace, each.descriptors]));
     return (key) => {
       const range = findRange(spaces.get(keySpaceOf(key)) ?? [], key);

@@ -6,12 +6,14 @@
  * of the backup to the first start of the restored cluster.
  */
 import { decodeText } from "../../../src/base/bytes.js";
+import { META_PARTITION, partitionId } from "../../../src/base/ids.js";
 import { type KvRow, decodeKvRow } from "../../../src/machine/kv/kv-row.js";
 import { LockState as RowState, decodeLockRow } from "../../../src/machine/locks/lock-row.js";
 import {
   decodeAllocationRow,
   decodeSequenceRow,
 } from "../../../src/machine/sequences/sequence-row.js";
+import { Machine } from "../../../src/machine/machine.js";
 import type { OwnedKeys } from "../../../src/machine/ownership/ownership.js";
 import {
   RowKind,
@@ -20,6 +22,8 @@ import {
   sequenceKeyKey,
   textToByteKey,
 } from "../../../src/machine/store/keys.js";
+import { spacesIn } from "../../doubles/backup/settled-spaces.js";
+import type { SeenSpace } from "../../judge/checkers/backups/forced-map.js";
 import type { FirstStates } from "../../judge/models/first-states.js";
 import type { KeptRevision, KeptRevisions } from "../../judge/models/kept-revisions.js";
 import type { KvState } from "../../judge/models/kv.js";
@@ -31,7 +35,8 @@ import type {
   SequenceState,
 } from "../../judge/models/sequence-state.js";
 import { toldValue } from "../../judge/operation.js";
-import type { GroupRows } from "./shadow.js";
+import type { MadeState } from "./restorer.js";
+import { type Beginning, type GroupRows, memtableOf } from "./shadow.js";
 
 /** A group at the end of a backup. */
 export interface GroupAtCut {
@@ -49,6 +54,8 @@ export interface CutStates {
   readonly keysRetainedMs: number;
   /** Which partition has a key by the map, which also says whose it is while it is on its way. */
   homeOf(key: string): number;
+  /** The map decides, whatever the groups owned: each was known as of another moment. */
+  readonly isSettled: boolean;
   /** Of a sequence in the restored state; null: it is not there. */
   incarnationOf(name: string): number | null;
 }
@@ -67,9 +74,9 @@ export class StatesAtCut implements FirstStates {
   private find(kind: number, name: string): { group: GroupAtCut; bytes: Uint8Array } | null {
     const key = String.fromCharCode(kind) + textToByteKey(name);
     const isKey = kind === RowKind.value;
-    const { groups } = this.cut;
+    const { groups, isSettled } = this.cut;
     const own = groups.filter(({ keys, rows }) => {
-      return rows.has(key) && (!isKey || keys.owns(key.slice(1)));
+      return rows.has(key) && (!isKey || (!isSettled && keys.owns(key.slice(1))));
     });
     const home = isKey && own.length === 0 ? this.cut.homeOf(name) : null;
     const group = own[0] ?? groups.find(({ partition }) => partition === home);
@@ -186,4 +193,27 @@ export class StatesAtCut implements FirstStates {
 
 function valueOf(row: KvRow): string | null {
   return row.value === null ? null : toldValue(decodeText(row.value));
+}
+
+/** The meta partition of a state that was made. */
+export function metaIn(rows: Beginning): Machine {
+  return new Machine(memtableOf(rows), META_PARTITION);
+}
+
+/** Of the partitions that it was made of, and those that the map names besides. */
+export function settledSpaces({
+  rows,
+  ends,
+}: Pick<MadeState, "rows" | "ends">): readonly SeenSpace[] {
+  const memtable = memtableOf(rows);
+  const meta = new Machine(memtable, META_PARTITION);
+  const poolSize = meta.meta.cluster()?.dataPartitions ?? 0;
+  const living = meta.meta.partitions().filter(({ state }) => state !== "Removed");
+  const partitions = new Set(living.map((record) => record.partitionId));
+  for (const partition of ends.keys()) partitions.add(partition);
+  partitions.delete(META_PARTITION);
+  const groups = [...partitions].map((partition) => {
+    return new Machine(memtable, partitionId(partition), 0, partition <= poolSize);
+  });
+  return spacesIn(meta, groups);
 }

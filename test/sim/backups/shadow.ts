@@ -44,6 +44,19 @@ export function rowsOf(memtable: Memtable, machine: Machine): GroupRows {
 /** What a group begins with where a restore made it: rows as they are stored. */
 export type Beginning = ReadonlyMap<ByteKey, Uint8Array>;
 
+/** A table of its own over such rows. */
+export function memtableOf(rows: Beginning): Memtable {
+  const store = new FakeStore();
+  const changes = [...rows].sort(([a], [b]) => (a < b ? -1 : 1));
+  if (changes.length > 0) {
+    store.write(
+      changes.map(([key, value]) => ({ key: fromByteKey(key), value })),
+      () => undefined,
+    );
+  }
+  return new Memtable({ store, cacheBytes: 0 });
+}
+
 class Replay {
   readonly memtable: Memtable;
   readonly machine: Machine;
@@ -56,15 +69,7 @@ class Replay {
     isOfPool: boolean,
     founders: readonly number[],
   ) {
-    const store = new FakeStore();
-    if (beginning !== null) {
-      const changes = [...beginning].sort(([a], [b]) => (a < b ? -1 : 1));
-      store.write(
-        changes.map(([key, value]) => ({ key: fromByteKey(key), value })),
-        () => undefined,
-      );
-    }
-    this.memtable = new Memtable({ store, cacheBytes: 0 });
+    this.memtable = memtableOf(beginning ?? new Map());
     this.machine = new Machine(this.memtable, partitionId(partition), 0, isOfPool);
     this.membership = membershipOfVoters(founders);
   }

@@ -1,0 +1,254 @@
+/**
+ * Ends every move of a key range where the cluster goes on from what one node has: the map and the
+ * partitions say the same of each key afterwards, and nothing is under way.
+ *
+ * Writes rows of groups that no log is applied to. Invariants: 1. What agrees already is not
+ * touched: settling again changes nothing. 2. Rows of keys that a partition does not have are left
+ * to be purged, as after any move. 3. The version of the map is above every move that a row names,
+ * so that none is begun under its number (P-101). 4. No id is given to a new partition under which
+ * something is here (P-103). 5. Stamps go on above those of the keys that were taken in.
+ */
+import { present } from "../../base/assert.js";
+import { NO_STAMP, compareHlc } from "../../base/hlc.js";
+import {
+  FIRST_ATTEMPT,
+  type MapVersion,
+  mapVersion,
+  moveId,
+  next,
+  rangeGeneration,
+  topologyVersion,
+} from "../../base/ids.js";
+import { hashPartition, keySpaceHashText } from "../../base/routing.js";
+import type { ClusterRecord, PartitionRecord, RangeDescriptor } from "../commands/command.js";
+import type { DecisionContext } from "../decision/context.js";
+import type { MetaContext } from "../meta/meta-context.js";
+import { bornPartition } from "../meta/meta-placement.js";
+import type { MetaReads } from "../meta/meta-reads.js";
+import { encodeCluster, encodePartition } from "../meta/meta-rows.js";
+import { storeRanges } from "../meta/range-changes.js";
+import type { Ownership } from "../ownership/ownership.js";
+import { type OwnershipRow, isSettled } from "../ownership/ownership-row.js";
+import { RowKind, nameKey, textToByteKey, uint32Key } from "../store/keys.js";
+import {
+  type KnownPartition,
+  type MappedSpace,
+  type OwnedInterval,
+  isWithin,
+  ownersOf,
+  piecesOf,
+  whole,
+} from "./range-owners.js";
+
+/** A machine that no log is applied to. */
+export interface StillGroup {
+  readonly group: number;
+  readonly ownership: Ownership;
+  readonly meta: MetaReads;
+  /** Changes rows of the group, which are stored with its record. */
+  rewrite(change: (context: MetaContext) => void): void;
+}
+
+/** One key space, and who has which keys of it from now on. */
+export interface SettledSpace {
+  readonly keySpace: string;
+  readonly home: number;
+  /** By start key, without a gap. */
+  readonly owners: readonly OwnedInterval[];
+}
+
+/** What the map says now. */
+export interface SettledRanges {
+  readonly spaces: readonly SettledSpace[];
+  readonly mapVersion: MapVersion;
+  readonly poolSize: number;
+}
+
+/**
+ * Settles all key spaces; `groups`: all that are here, the meta partition too. Returns what groups
+ * are to have that are made afterwards.
+ */
+export function settleRanges(meta: StillGroup, groups: readonly StillGroup[]): SettledRanges {
+  const cluster = present(meta.meta.cluster(), "the cluster was founded");
+  const known = groups.map(({ group, ownership }) => ({ partition: group, ownership }));
+  const spaces = mappedSpaces(meta, cluster, known);
+  const settled = spaces.map((space): SettledSpace => {
+    const { keySpace, home } = space;
+    return { keySpace, home, owners: ownersOf(space, known) };
+  });
+  const isDone = spaces.every((space, at) => isAgreed(space, present(settled[at], "the same")));
+  const isAlike = groups.every((group) => settled.every((space) => isDue(group, space) === null));
+  const { dataPartitions: poolSize, nextPartitionId } = cluster;
+  if (isDone && isAlike && highestGroup(groups) < nextPartitionId) {
+    return { spaces: settled, mapVersion: cluster.mapVersion, poolSize };
+  }
+  const version = versionAbove(cluster, known);
+  meta.rewrite((context) => {
+    spaces.forEach((space, at) => settleMap(context, space, present(settled[at], "the same")));
+    settlePartitions(context, cluster, settled);
+    const raised = {
+      ...cluster,
+      mapVersion: version,
+      topologyVersion: topologyVersion(next(cluster.topologyVersion)),
+      nextPartitionId: Math.max(nextPartitionId, highestGroup(groups) + 1),
+    };
+    context.rows.put(RowKind.cluster, "", encodeCluster(raised));
+  });
+  const ranges = { spaces: settled, mapVersion: version, poolSize };
+  for (const group of groups) settleGroup(group, ranges);
+  return ranges;
+}
+
+/** Gives a group the rows by which it owns what is its. */
+export function settleGroup(
+  group: StillGroup,
+  { spaces, mapVersion: version }: SettledRanges,
+): void {
+  for (const space of spaces) {
+    const due = isDue(group, space);
+    if (due === null) continue;
+    group.rewrite((context) => {
+      raiseStamp(context, space, group.group);
+      context.ownership.carve(context.rows, whole(space.keySpace));
+      for (const { state, isPurged, ...bounds } of due) {
+        context.ownership.assign(context.rows, {
+          ...{ keySpace: space.keySpace, ...bounds, state, isPurged, purgedTo: null },
+          ...{ generation: rangeGeneration(1), moveId: moveId(version), attempt: FIRST_ATTEMPT },
+          ...{ nextImport: 1, keys: 0, digestLow: 0, digestHigh: 0, stamp: NO_STAMP },
+        });
+      }
+    });
+  }
+}
+
+function mappedSpaces(
+  { meta }: StillGroup,
+  cluster: ClusterRecord,
+  known: readonly KnownPartition[],
+): readonly MappedSpace[] {
+  const names = new Set(meta.keySpaces().map(({ keySpace }) => keySpace));
+  for (const { ownership } of known) {
+    for (const { keySpace } of ownership.all()) names.add(keySpace);
+  }
+  return [...names].map((keySpace) => ({
+    keySpace,
+    home: hashPartition(keySpaceHashText(keySpace), cluster.dataPartitions),
+    ranges: meta.ranges(keySpace),
+    move: meta.move(keySpace),
+    mapVersion: cluster.mapVersion,
+  }));
+}
+
+function highestGroup(groups: readonly StillGroup[]): number {
+  return groups.reduce((highest, { group }) => Math.max(highest, group), 0);
+}
+
+function versionAbove(cluster: ClusterRecord, known: readonly KnownPartition[]): MapVersion {
+  const moves = known.flatMap(({ ownership }) => ownership.all().map((row) => Number(row.moveId)));
+  return next(mapVersion(Math.max(cluster.mapVersion, ...moves)));
+}
+
+/** The map says of each key what is settled, and no move is under way. */
+function isAgreed({ ranges, move, home }: MappedSpace, { owners }: SettledSpace): boolean {
+  if (move !== null) return false;
+  if (ranges.length === 0) return owners.every(({ partitionId }) => partitionId === home);
+  return owners.every((owner) => {
+    const touched = ranges.filter((range) => isWithin(range, owner));
+    return touched.length > 0 && touched.every((range) => range.partitionId === owner.partitionId);
+  });
+}
+
+function settleMap(context: MetaContext, space: MappedSpace, settled: SettledSpace): void {
+  const { keySpace, ranges, move, home } = space;
+  const { owners } = settled;
+  if (move !== null) {
+    context.rows.delete(RowKind.rangeMove, present(nameKey(keySpace), "a key space is a name"));
+  }
+  if (isAgreed({ ...space, move: null }, settled)) return;
+  if (ranges.length === 0 && owners.every(({ partitionId }) => partitionId === home)) return;
+  const latest = ranges.reduce((most, { generation }) => Math.max(most, generation), 0);
+  const generation = rangeGeneration(next(rangeGeneration(latest)));
+  const after = owners.map((owner): RangeDescriptor => {
+    const same = ranges.find(({ startKey, endKey, partitionId }) => {
+      const isThere = startKey === owner.startKey && endKey === owner.endKey;
+      return isThere && partitionId === owner.partitionId;
+    });
+    return same ?? { ...owner, generation };
+  });
+  storeRanges(context, keySpace, ranges, after);
+}
+
+/** No partition takes part in a move; one above the pool is there while a range lies on it. */
+function settlePartitions(
+  context: MetaContext,
+  cluster: ClusterRecord,
+  settled: readonly SettledSpace[],
+): void {
+  const { meta } = context;
+  const homes = new Map<number, number>();
+  for (const { owners, home } of settled) {
+    for (const { partitionId } of owners) homes.set(partitionId, home);
+  }
+  const store = (record: PartitionRecord): void => {
+    context.rows.put(RowKind.partition, uint32Key(record.partitionId), encodePartition(record));
+  };
+  for (const record of meta.partitions()) {
+    const isNeeded = record.partitionId <= cluster.dataPartitions || homes.has(record.partitionId);
+    const state = isNeeded ? "Active" : "Removed";
+    if (record.state !== state) store({ ...record, state, generation: next(record.generation) });
+  }
+  for (const [partitionId, home] of homes) {
+    if (meta.partition(partitionId) !== null) continue;
+    const source = present(meta.partition(home), "the pool is as it was founded");
+    const born = bornPartition(partitionId, source, meta.members(), cluster.membershipVersion);
+    store({ ...born, state: "Active" });
+  }
+}
+
+type DueRow = Pick<OwnershipRow, "startKey" | "endKey" | "state" | "isPurged">;
+
+/** The rows that the group should have of the key space; null: it has them. */
+function isDue({ group, ownership }: StillGroup, space: SettledSpace): readonly DueRow[] | null {
+  const { keySpace, home, owners } = space;
+  const rows = ownership.rowsOf(textToByteKey(keySpace));
+  const { ownsByDefault } = ownership;
+  // Other partitions of the pool have nothing to do with it, and say nothing of it.
+  if (rows.length === 0 && ownsByDefault && group !== home) return null;
+  const due: DueRow[] = [];
+  let isRight = rows.every((row) => isSettled(row) || row.state === "left");
+  for (const piece of piecesOf([...owners, ...rows])) {
+    const owner = owners.find((interval) => isWithin(piece, interval));
+    const isOwner = owner?.partitionId === group;
+    const row = rows.find((one) => isWithin(piece, one)) ?? null;
+    if (ownership.ownsAll({ keySpace, ...piece }) !== isOwner) isRight = false;
+    const wanted = isOwner ? owned(ownsByDefault) : notOwned(ownsByDefault, row);
+    if (wanted === null) continue;
+    const before = due.at(-1);
+    const isSame = before?.state === wanted.state && before.isPurged === wanted.isPurged;
+    const touches = before !== undefined && before.endKey === piece.startKey;
+    if (isSame && touches) due[due.length - 1] = { ...before, endKey: piece.endKey };
+    else due.push({ ...piece, ...wanted });
+  }
+  return isRight ? null : due;
+}
+
+type Wanted = Pick<OwnershipRow, "state" | "isPurged"> | null;
+
+function owned(ownsByDefault: boolean): Wanted {
+  return ownsByDefault ? null : { state: "here", isPurged: false };
+}
+
+function notOwned(ownsByDefault: boolean, row: OwnershipRow | null): Wanted {
+  const isPurged = row === null ? !ownsByDefault : row.state === "left" && row.isPurged;
+  return isPurged && !ownsByDefault ? null : { state: "left", isPurged };
+}
+
+function raiseStamp(context: DecisionContext, space: SettledSpace, group: number): void {
+  for (const { startKey, endKey, partitionId } of space.owners) {
+    if (partitionId !== group) continue;
+    const interval = { keySpace: space.keySpace, startKey, endKey };
+    for (const { stamp } of context.ownership.overlapping(interval)) {
+      if (compareHlc(stamp, context.stamp) > 0) context.stamp = stamp;
+    }
+  }
+}
