@@ -4,7 +4,8 @@
  * Invariants: 1. The manifest gets its name after every file, every directory and the name of the
  * backup's directory are durable: whatever has a manifest is whole, after any crash (P-140). 2.
  * After a fault nothing is published, and what was written is removed as far as the system lets;
- * what stays is a leftover by its name.
+ * what stays is a leftover by its name. 3. A manifest that the system does not let go keeps its
+ * files: it is whole.
  */
 import { assert } from "../base/assert.js";
 import { failure, ok } from "../base/result.js";
@@ -80,19 +81,22 @@ export class StagedBackup {
     this.archive.removeTree(this.staging, () => done());
   }
 
-  /** Takes back whatever is there already, the manifest first. */
+  /**
+   * Takes back whatever is there already, the manifest first: while it may be there, or come back
+   * with a crash, its files stay. Without it they are a leftover.
+   */
   private withdraw(done: () => void): void {
     const { archive, id, staging } = this;
     const name = manifestName(id);
-    const paths = [name, passingName(name, "tmp", this.tag)];
-    const next = (at: number): void => {
-      const path = paths[at];
-      if (path !== undefined) return archive.remove(path, () => next(at + 1));
-      archive.syncDirectory("", () => {
-        archive.removeTree(id, () => archive.removeTree(staging, () => done()));
+    archive.remove(passingName(name, "tmp", this.tag), () => {
+      archive.remove(name, (removed) => {
+        if (!removed.ok && removed.code !== "missing") return done();
+        archive.syncDirectory("", (synced) => {
+          if (!synced.ok) return done();
+          archive.removeTree(id, () => archive.removeTree(staging, () => done()));
+        });
       });
-    };
-    next(0);
+    });
   }
 }
 

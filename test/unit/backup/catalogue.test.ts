@@ -358,3 +358,34 @@ t.test("P-140 a fault at any step publishes nothing and leaves nothing", (t) => 
   t.same([...bench.disk.root.names.keys()], []);
   t.end();
 });
+
+t.test(
+  "P-140 faults that last leave no manifest without its files, a crash behind them neither",
+  (t) => {
+    const sights = new Set<string>();
+    for (let failing = 0; failing < 16; failing++) {
+      for (let lasting = 2; lasting < 8; lasting++) {
+        for (let seed = 0; seed <= 4; seed++) {
+          const bench = new ArchiveBench();
+          const { staged, manifest } = new SampleCluster(bench).stage(1, null);
+          let at = 0;
+          bench.disk.fails = () => {
+            const call = at++;
+            return call >= failing && call < failing + lasting;
+          };
+          const said = bench.said((done) => staged.publish(manifest, UNSIGNED, done));
+          bench.disk.fails = () => false;
+          if (seed > 0) bench.disk.crash("a", new Prng(seed));
+          const has = bench.disk.files().has(`${sampleId(1)}.manifest`);
+          const what = `${lasting} faults from call ${failing}, seed ${seed}`;
+          if (has && validate(bench, 1) !== "ok") t.fail(`${what}: ${validate(bench, 1)}`);
+          sights.add(`${said === "ok" ? "done" : "failed"} ${has ? "there" : "not there"}`);
+        }
+      }
+    }
+    for (const sight of ["failed there", "failed not there", "done there"]) {
+      t.ok(sights.has(sight), sight);
+    }
+    t.end();
+  },
+);
