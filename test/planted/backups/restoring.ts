@@ -1,6 +1,7 @@
 /** Planted bugs of what a restore makes of the state: floors, incarnations, who the cluster is. */
 import { edit } from "../edits.js";
 import type { RecordBug } from "../records.js";
+import { backup } from "./bug.js";
 
 const FLOORS = "P-137 L14 L15 floors";
 const SECOND = "P-137 L14 a second restore";
@@ -114,5 +115,13 @@ export const restoringBugs: readonly RecordBug[] = [
     "replay-end",
     "stamp.l <= targetMs",
     "stamp.l * 2 ** 32 + stamp.c <= targetMs * 2 ** 32",
+  ),
+  backup(
+    "P-100",
+    "a forced cluster knows of no move that its map has not heard of",
+    ["machine/settled-ranges.test", "7.7 every key has one owner"],
+    "machine/restoring/range-owners",
+    "if (unheard.length > 0) return latest(unheard, mapped);",
+    "void unheard;",
   ),
 ];

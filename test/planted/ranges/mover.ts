@@ -53,4 +53,17 @@ export const moverBugs: readonly RecordBug[] = [
     file: STEPS,
     test: "P-101 what changed until the freeze",
   },
+  {
+    name: "a key space that leaves is tried once",
+    pitfall: "P-103",
+    edits: [
+      edit(
+        "src/host/ranges/range-planner.ts",
+        "return moves.length + leaving > 0;",
+        "return moves.length > 0 || leaving < 0;",
+      ),
+    ],
+    file: "host/ranges/planner.test",
+    test: "a key space leaves although",
+  },
 ];

@@ -156,4 +156,26 @@ export const movedRangeBugs: readonly RecordBug[] = [
       "values?.stands !== false && firstEndMs >= 0",
     ),
   ),
+  moved(
+    "P-101",
+    "a node that closes goes on with a scan by what it still knows",
+    SPANS,
+    "K15 a node that closes while it scans",
+    edit(
+      "src/operations/kv/parts-read.ts",
+      "if (node.closing) {",
+      "if (node.closing && node.isOutside) {",
+    ),
+  ),
+  moved(
+    "P-101",
+    "who asks without tiles is given half of a moved range",
+    SPANS,
+    "K15 a node that has not heard",
+    edit(
+      "src/operations/executions.ts",
+      'request.kind === "scan-part" && part.spaces.length > 0',
+      'request.kind === "scan-part" && part.spaces.length < 0',
+    ),
+  ),
 ];
