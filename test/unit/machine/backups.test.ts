@@ -4,7 +4,7 @@ import { NOT_BORN, level, membershipVersion, placementGeneration } from "../../.
 import { MARKS_KEPT, PLANNER_HOLDS_MAX, PLANNER_HOLD_MAX_MS } from "../../../src/base/limits.js";
 import type { Command, Member } from "../../../src/machine/commands/command.js";
 import { encodeCluster, encodePartition } from "../../../src/machine/meta/meta-rows.js";
-import { RowKind, generationPrefix, uint32Key } from "../../../src/machine/store/keys.js";
+import { RowKind, uint32Key } from "../../../src/machine/store/keys.js";
 import { Bench, lock } from "../../doubles/machine/bench.js";
 import { newMember } from "../../doubles/machine/members.js";
 import { MetaBench } from "../../doubles/machine/placement.js";
@@ -76,24 +76,19 @@ t.test("a hold of the planners is renewed, released, bounded, and ends by itself
 function restored(factor: number): MetaBench {
   const bench = new MetaBench(3, factor, 2);
   bench.one(0, { kind: "set-level", level: level(2) });
-  const prefix = generationPrefix(1, 0);
-  const at = (kind: number, name: string): string => prefix + String.fromCharCode(kind) + name;
   const { meta } = bench.machine;
   const cluster = meta.cluster();
   if (cluster === null) throw new Error("founded");
   const members = meta.members();
   const none = { clusterId: "new", membershipVersion: membershipVersion(0) };
-  bench.memtable.put(at(RowKind.cluster, ""), encodeCluster({ ...cluster, ...none }));
-  for (const { nodeId } of members) {
-    bench.memtable.delete(at(RowKind.member, uint32Key(nodeId)));
-  }
-  for (const record of meta.partitions()) {
-    const emptied = { ...record, founders: [], replicas: [], bornVersion: NOT_BORN };
-    bench.memtable.put(
-      at(RowKind.partition, uint32Key(record.partitionId)),
-      encodePartition(emptied),
-    );
-  }
+  bench.machine.rewrite(({ rows }) => {
+    rows.put(RowKind.cluster, "", encodeCluster({ ...cluster, ...none }));
+    for (const { nodeId } of members) rows.delete(RowKind.member, uint32Key(nodeId));
+    for (const record of meta.partitions()) {
+      const emptied = { ...record, founders: [], replicas: [], bornVersion: NOT_BORN };
+      rows.put(RowKind.partition, uint32Key(record.partitionId), encodePartition(emptied));
+    }
+  });
   return bench;
 }
 
