@@ -369,7 +369,11 @@ class Pass {
           next(at + 1);
         });
       };
-      next(0);
+      // A manifest that is gone may come back with a crash: then these are its files.
+      archive.syncDirectory("", (synced) => {
+        if (synced.ok) next(0);
+        else done(systemFault(synced));
+      });
     });
   }
 }

@@ -72,7 +72,11 @@ export class StagedBackup {
     ];
     inOrder([...artifacts, ...publication], (result) => {
       if (result.ok) return done(ok(null));
-      this.withdraw(() => done(systemFault(result)));
+      this.withdraw((isKept) => {
+        const fault = systemFault(result);
+        if (!isKept) return done(fault);
+        done(failure(fault.code, `${fault.message}; it may be in the catalogue all the same`));
+      });
     });
   }
 
@@ -83,17 +87,17 @@ export class StagedBackup {
 
   /**
    * Takes back whatever is there already, the manifest first: while it may be there, or come back
-   * with a crash, its files stay. Without it they are a leftover.
+   * with a crash, its files stay. Without it they are a leftover. `done`: whether it may be there.
    */
-  private withdraw(done: () => void): void {
+  private withdraw(done: (isKept: boolean) => void): void {
     const { archive, id, staging } = this;
     const name = manifestName(id);
     archive.remove(passingName(name, "tmp", this.tag), () => {
       archive.remove(name, (removed) => {
-        if (!removed.ok && removed.code !== "missing") return done();
+        if (!removed.ok && removed.code !== "missing") return done(true);
         archive.syncDirectory("", (synced) => {
-          if (!synced.ok) return done();
-          archive.removeTree(id, () => archive.removeTree(staging, () => done()));
+          if (!synced.ok) return done(removed.ok);
+          archive.removeTree(id, () => archive.removeTree(staging, () => done(false)));
         });
       });
     });

@@ -2,10 +2,11 @@
  * Who has which keys of a key space where each partition is known as of another moment: what one
  * node applied of each is all there is, and moves of ranges may be in the middle.
  *
- * Pure. Invariants: 1. Every key has one owner. 2. Whoever owns keys by its own rows, by a move
- * that the map has not heard of, has them. 3. Keys that nobody owns go to where they lie whole: to
- * the source that froze them, or to the target that has taken and compared all of them. 4. Where
- * nothing is known of a key but the map, the map says it. 5. The answer for what it made is itself.
+ * Pure. Invariants: 1. Every key has one owner. 2. Of all that had the whole of a key's interval,
+ * whoever had it last has it, by the number of its move: numbers rise, and a copy that is closed
+ * has what its source had when it was frozen. 3. A partition of the pool keeps no row of what it
+ * owns: it goes before another one if it has all that the other has. 4. Where nothing is known of a
+ * key but the map, the map says it. 5. The answer for what it made is itself.
  */
 import { compareText } from "../../base/bytes.js";
 import type { RangeDescriptor, RangeMove } from "../commands/command.js";
@@ -16,6 +17,8 @@ import type { KeyInterval, OwnershipRow } from "../ownership/ownership-row.js";
 export interface KnownPartition {
   readonly partition: number;
   readonly ownership: Ownership;
+  /** Of the keys of the interval it has each as late as the other one, or later. */
+  hasAllOf(other: KnownPartition, interval: KeyInterval): boolean;
 }
 
 /** A key space, as the map has it. */
@@ -26,8 +29,6 @@ export interface MappedSpace {
   /** By start key; none: all of it lies at home. */
   readonly ranges: readonly RangeDescriptor[];
   readonly move: RangeMove | null;
-  /** Of the map: moves that began later are not in it. */
-  readonly mapVersion: number;
 }
 
 export type OwnedInterval = Pick<RangeDescriptor, "startKey" | "endKey" | "partitionId">;
@@ -75,51 +76,44 @@ export function whole(keySpace: string): KeyInterval {
   return { keySpace, startKey: null, endKey: null };
 }
 
-/** What one partition has of a piece. */
-interface Share {
-  readonly partition: number;
-  /** Null: no row says anything. */
-  readonly row: OwnershipRow | null;
-  readonly owns: boolean;
+/** What a partition had of a piece, once, and whether it may be all of it. */
+interface Claim {
+  readonly known: KnownPartition;
+  readonly row: OwnershipRow;
 }
+
+/** Of one move: who released the keys, who froze them, who has a whole copy, who owns them. */
+const RANKS: readonly OwnershipRow["state"][] = ["left", "leaving", "closed", "here"];
 
 function ownerOf(space: MappedSpace, known: readonly KnownPartition[], piece: Bounds): number {
-  const { keySpace, home, move } = space;
+  const { keySpace, home } = space;
+  const interval = { keySpace, ...piece };
   const mapped = space.ranges.find((range) => isWithin(piece, range))?.partitionId ?? home;
-  const shares = known.flatMap(({ partition, ownership }): Share[] => {
-    const interval = { keySpace, ...piece };
-    const row = ownership.overlapping(interval)[0] ?? null;
-    // Any partition of the pool would own the keys of any key space.
-    if (row === null && partition !== home) return [];
-    return [{ partition, row, owns: ownership.ownsAll(interval) }];
+  const claims = known.flatMap((one): Claim[] => {
+    const row = one.ownership.overlapping(interval)[0];
+    return row !== undefined && isWhole(one.partition, row, space) ? [{ known: one, row }] : [];
   });
-  const owning = shares.filter(({ owns }) => owns);
-  const isOwner = (partition: number): boolean => {
-    return owning.some((share) => share.partition === partition);
-  };
-  if (move !== null && isWithin(piece, move) && isOwner(move.target)) {
-    // The pool owns what it has no row of: it may also be behind the move that took it away.
-    const byRow = owning.some(({ partition, row }) => partition === move.target && row !== null);
-    if (byRow || !isOwner(move.source)) return move.target;
-  }
-  const unheard = owning.filter(({ row }) => (row?.moveId ?? 0) > space.mapVersion);
-  if (unheard.length > 0) return latest(unheard, mapped);
-  if (isOwner(mapped)) return mapped;
-  const closed = shares.filter(({ row }) => row?.state === "closed");
-  if (closed.some(({ partition }) => partition === mapped)) return mapped;
-  if (owning.length > 0) return latest(owning, mapped);
-  const frozen = shares.filter(({ row }) => row?.state === "leaving");
-  if (frozen.length > 0) return latest(frozen, mapped);
-  return latest(closed, mapped);
+  const last = claims.reduce<Claim | null>((best, claim) => {
+    return best === null || isLater(claim, best, mapped) ? claim : best;
+  }, null);
+  const pool = known.find(({ partition, ownership }) => {
+    return partition === home && ownership.overlapping(interval).length === 0;
+  });
+  if (last === null) return pool === undefined ? mapped : home;
+  if (pool?.hasAllOf(last.known, interval) === true) return home;
+  return last.known.partition;
 }
 
-/** Of the latest move; `otherwise` when there is none. */
-function latest(shares: readonly Share[], otherwise: number): number {
-  let found = otherwise;
-  let highest = -1;
-  for (const { partition, row } of shares) {
-    const moveId = row?.moveId ?? 0;
-    if (moveId > highest) [found, highest] = [partition, moveId];
-  }
-  return found;
+/** A copy that was dropped is called "left", too: only of a move that is known it is the source. */
+function isWhole(partition: number, row: OwnershipRow, { move }: MappedSpace): boolean {
+  if (row.state !== "left") return row.state !== "arriving";
+  const isSource = move?.source === partition && move.moveId === row.moveId;
+  return isSource && !row.isPurged && row.purgedTo === null;
+}
+
+function isLater(claim: Claim, other: Claim, mapped: number): boolean {
+  const { row } = claim;
+  if (row.moveId !== other.row.moveId) return row.moveId > other.row.moveId;
+  const rank = RANKS.indexOf(row.state) - RANKS.indexOf(other.row.state);
+  return rank !== 0 ? rank > 0 : claim.known.partition === mapped;
 }

@@ -9,7 +9,7 @@
  * something is here (P-103). 5. Stamps go on above those of the keys that were taken in.
  */
 import { present } from "../../base/assert.js";
-import { NO_STAMP, compareHlc } from "../../base/hlc.js";
+import { type Hlc, NO_STAMP, compareHlc } from "../../base/hlc.js";
 import {
   FIRST_ATTEMPT,
   type MapVersion,
@@ -28,7 +28,8 @@ import type { MetaReads } from "../meta/meta-reads.js";
 import { encodeCluster, encodePartition } from "../meta/meta-rows.js";
 import { storeRanges } from "../meta/range-changes.js";
 import type { Ownership } from "../ownership/ownership.js";
-import { type OwnershipRow, isSettled } from "../ownership/ownership-row.js";
+import { type KeyInterval, type OwnershipRow, isSettled } from "../ownership/ownership-row.js";
+import type { CopySource } from "../ranges/copy-source.js";
 import { RowKind, nameKey, textToByteKey, uint32Key } from "../store/keys.js";
 import {
   type KnownPartition,
@@ -45,6 +46,10 @@ export interface StillGroup {
   readonly group: number;
   readonly ownership: Ownership;
   readonly meta: MetaReads;
+  readonly reads: {
+    kvGet(key: string, revision: bigint, leaseNowMs: number): { readonly lastModified: Hlc };
+  };
+  openCopy(interval: KeyInterval, leaseNowMs: () => number): CopySource;
   /** Changes rows of the group, which are stored with its record. */
   rewrite(change: (context: MetaContext) => void): void;
 }
@@ -70,7 +75,7 @@ export interface SettledRanges {
  */
 export function settleRanges(meta: StillGroup, groups: readonly StillGroup[]): SettledRanges {
   const cluster = present(meta.meta.cluster(), "the cluster was founded");
-  const known = groups.map(({ group, ownership }) => ({ partition: group, ownership }));
+  const known = groups.map((group) => knownPartition(group));
   const spaces = mappedSpaces(meta, cluster, known);
   const settled = spaces.map((space): SettledSpace => {
     const { keySpace, home } = space;
@@ -135,8 +140,40 @@ function mappedSpaces(
     home: hashPartition(keySpaceHashText(keySpace), cluster.dataPartitions),
     ranges: meta.ranges(keySpace),
     move: meta.move(keySpace),
-    mapVersion: cluster.mapVersion,
   }));
+}
+
+/** Rows that are looked at in one go. */
+const BOUNDS = { maxBytes: 1 << 20, maxVisits: 4096 };
+
+interface KnownGroup extends KnownPartition {
+  readonly still: StillGroup;
+}
+
+function knownPartition(still: StillGroup): KnownGroup {
+  return {
+    ...{ still, partition: still.group, ownership: still.ownership },
+    hasAllOf: (other, interval) => hasAllOf(still, (other as KnownGroup).still, interval),
+  };
+}
+
+/** By the stamps of the keys, which go along with them and never fall. */
+function hasAllOf(still: StillGroup, other: StillGroup, interval: KeyInterval): boolean {
+  const copy = other.openCopy(interval, () => 0);
+  try {
+    for (let isEnd = false; !isEnd;) {
+      const slice = copy.next(BOUNDS);
+      if (slice === "overrun") return false;
+      ({ isEnd } = slice);
+      for (const { key } of slice.items) {
+        const own = still.reads.kvGet(key, -1n, 0).lastModified;
+        if (compareHlc(own, other.reads.kvGet(key, -1n, 0).lastModified) < 0) return false;
+      }
+    }
+    return true;
+  } finally {
+    copy.close();
+  }
 }
 
 function highestGroup(groups: readonly StillGroup[]): number {
@@ -152,10 +189,20 @@ function versionAbove(cluster: ClusterRecord, known: readonly KnownPartition[]):
 function isAgreed({ ranges, move, home }: MappedSpace, { owners }: SettledSpace): boolean {
   if (move !== null) return false;
   if (ranges.length === 0) return owners.every(({ partitionId }) => partitionId === home);
-  return owners.every((owner) => {
-    const touched = ranges.filter((range) => isWithin(range, owner));
-    return touched.length > 0 && touched.every((range) => range.partitionId === owner.partitionId);
-  });
+  const joined: OwnedInterval[] = [];
+  for (const range of ranges) {
+    const before = joined.at(-1);
+    if (before?.partitionId !== range.partitionId) joined.push(range);
+    else joined[joined.length - 1] = { ...before, endKey: range.endKey };
+  }
+  return (
+    joined.length === owners.length &&
+    joined.every(({ startKey, endKey, partitionId }, at) => {
+      const owner = owners[at];
+      const isThere = owner?.startKey === startKey && owner.endKey === endKey;
+      return isThere && owner.partitionId === partitionId;
+    })
+  );
 }
 
 function settleMap(context: MetaContext, space: MappedSpace, settled: SettledSpace): void {
@@ -214,11 +261,11 @@ function isDue({ group, ownership }: StillGroup, space: SettledSpace): readonly 
   const { ownsByDefault } = ownership;
   // Other partitions of the pool have nothing to do with it, and say nothing of it.
   if (rows.length === 0 && ownsByDefault && group !== home) return null;
+  const own = owners.filter(({ partitionId }) => partitionId === group);
   const due: DueRow[] = [];
   let isRight = rows.every((row) => isSettled(row) || row.state === "left");
-  for (const piece of piecesOf([...owners, ...rows])) {
-    const owner = owners.find((interval) => isWithin(piece, interval));
-    const isOwner = owner?.partitionId === group;
+  for (const piece of piecesOf([...own, ...rows])) {
+    const isOwner = own.some((interval) => isWithin(piece, interval));
     const row = rows.find((one) => isWithin(piece, one)) ?? null;
     if (ownership.ownsAll({ keySpace, ...piece }) !== isOwner) isRight = false;
     const wanted = isOwner ? owned(ownsByDefault) : notOwned(ownsByDefault, row);

@@ -118,10 +118,18 @@ export const restoringBugs: readonly RecordBug[] = [
   ),
   backup(
     "P-100",
-    "a forced cluster knows of no move that its map has not heard of",
+    "of two that have keys when a cluster is forced the first one has them",
     ["machine/settled-ranges.test", "7.7 every key has one owner"],
     "machine/restoring/range-owners",
-    "if (unheard.length > 0) return latest(unheard, mapped);",
-    "void unheard;",
+    "return row.moveId > other.row.moveId;",
+    "return row.moveId < other.row.moveId;",
+  ),
+  backup(
+    "P-101",
+    "when a cluster is forced the pool goes before whoever has later values",
+    ["machine/settled-ranges.test", "7.7 every key has one owner"],
+    "machine/restoring/range-owners",
+    "if (pool?.hasAllOf(last.known, interval) === true) return home;",
+    "if (pool !== undefined) return home;",
   ),
 ];
