@@ -9,7 +9,7 @@ import type {
 } from "../../../src/machine/commands/command.js";
 import { MetaReads } from "../../../src/machine/meta/meta-reads.js";
 import { encodeMember } from "../../../src/machine/meta/meta-rows.js";
-import { RowKind, generationPrefix, uint32Key } from "../../../src/machine/store/keys.js";
+import { RowKind, uint32Key } from "../../../src/machine/store/keys.js";
 import { Bench } from "./bench.js";
 import { member, newMember } from "./members.js";
 
@@ -69,9 +69,9 @@ export class MetaBench extends Bench {
 
   /** A member with this line of the list, in whatever state. */
   setMember(nodeId: number, more: Parameters<typeof member>[1] = {}): void {
-    const { generation, group } = { ...this.machine.record(), group: this.machine.group };
-    const key = generationPrefix(group, generation) + String.fromCharCode(RowKind.member);
-    this.memtable.put(key + uint32Key(nodeId), encodeMember(member(nodeId, more)));
+    this.machine.rewrite(({ rows }) => {
+      rows.put(RowKind.member, uint32Key(nodeId), encodeMember(member(nodeId, more)));
+    });
   }
 
   /** All records, by reads that kept nothing. */

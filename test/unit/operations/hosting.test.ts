@@ -5,7 +5,7 @@ import t from "tap";
 import { FOUNDING_INCARNATION, NO_PLACEMENT } from "../../../src/base/ids.js";
 import { foundedPartition } from "../../../src/machine/meta/meta-placement.js";
 import { encodePartition } from "../../../src/machine/meta/meta-rows.js";
-import { RowKind, generationPrefix, uint32Key } from "../../../src/machine/store/keys.js";
+import { RowKind, uint32Key } from "../../../src/machine/store/keys.js";
 import type { DataRequest } from "../../../src/operations/api/requests.js";
 import { get, scanAll } from "../../doubles/operations/fixture.js";
 import { Trio } from "../../doubles/operations/trio.js";
@@ -49,14 +49,14 @@ t.test("a node that hosts nothing of a partition asks those that have a replica 
   trio.unhosted.add("1/2");
   const asked = (): number[] => [0, 1, 2, 3, 4, 5].map(() => leaders.other(2, () => true));
   t.same(new Set(asked()), new Set([2, 3, 4]), "in full replication all voters have one");
-  const { group, generation } = { ...meta.machine.record(), group: meta.machine.group };
-  const key = generationPrefix(group, generation) + String.fromCharCode(RowKind.partition);
   const replicas = ([2, 3, 4] as const).map((nodeId): ReplicaRecord => {
     const role = nodeId === 2 ? "learner" : "voter";
     return { nodeId, role, incarnation: FOUNDING_INCARNATION, since: NO_PLACEMENT, replaces: 0 };
   });
   const record = { ...foundedPartition(2, [2, 3, 4], 3), replicas };
-  trio.host["parts"].registry.memtable.put(key + uint32Key(2), encodePartition(record));
+  trio.machine(0).rewrite(({ rows }) => {
+    rows.put(RowKind.partition, uint32Key(2), encodePartition(record));
+  });
   t.same(new Set(asked()), new Set([3, 4]), "a learner does not lead");
   t.end();
 });
