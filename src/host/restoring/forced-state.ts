@@ -91,6 +91,8 @@ export class ForcedState {
   private readonly rows: RowFlush;
   private readonly kept: Kept[] = [];
   private missing: PartitionId[] = [];
+  /** Of which anything is here, whatever it is. */
+  private found: PartitionId[] = [];
   private founders: readonly number[] = [];
 
   /** `log`: null when an earlier try has lifted everything. */
@@ -110,7 +112,8 @@ export class ForcedState {
     const bytes = memtable.get(IDENTITY_KEY);
     this.founders = (bytes === null ? null : decodeIdentity(bytes))?.founders.map(idOf) ?? [];
     const found = new Set<PartitionId>([...this.logged().keys(), ...storedGroups(this.store)]);
-    for (const partition of [...found].sort((a, b) => a - b)) {
+    this.found = [...found].sort((a, b) => a - b);
+    for (const partition of this.found) {
       const fault = this.keep(partition);
       if (fault !== null) return fault;
     }
@@ -127,11 +130,9 @@ export class ForcedState {
   }
 
   /** What the map names, and is not here. */
-  private missingOf({ meta }: Machine): PartitionId[] {
+  private missingOf(meta: Machine): PartitionId[] {
     const isHere = new Set(this.kept.map(({ partition }) => partition));
-    const living = meta.partitions().filter(({ state }) => state !== "Removed");
-    const all = living.map((record) => partitionId(record.partitionId));
-    return all.filter((partition) => !isHere.has(partition));
+    return livingOf(meta).filter((partition) => !isHere.has(partition));
   }
 
   private get meta(): Machine | null {
@@ -253,6 +254,9 @@ export class ForcedState {
     const groups = this.kept.map(({ machine }) => machine);
     const ranges = settleRanges(meta, groups);
     this.missing = this.missingOf(meta);
+    // Nobody hosts what the map does not name: no node would start with rows of it.
+    const isNamed = new Set([META_PARTITION, ...livingOf(meta)]);
+    const gone = new Set(this.found.filter((partition) => !isNamed.has(partition)));
     const flush = (next: RestoreDone<unknown>): void => this.rows.flush(next);
     const ends = this.kept.map(({ machine }) => machine.record());
     const steps = this.kept.map((kept) => (next: RestoreDone<unknown>): void => {
@@ -260,6 +264,7 @@ export class ForcedState {
       const record = machine.record();
       machine.close();
       this.floors = largestFloors(this.floors, { ...NO_FLOORS, ...pick(record) });
+      if (gone.has(partition)) return next(ok(null));
       if (isLifted(partition)) return next(ok(null));
       const { tokenFloor, ephemeralFloor } = record;
       const end = { tokenFloor, ephemeralFloor, incarnation: 0, term };
@@ -278,8 +283,20 @@ export class ForcedState {
         last,
       );
     });
+    const erasing = [...gone].map((partition) => (next: RestoreDone<unknown>): void => {
+      this.erase(partition, () => this.rows.flush(next));
+    });
     const missing = (next: RestoreDone<unknown>): void => this.liftMissing(ends, ranges, next);
-    stepwise([flush, ...steps, missing], done);
+    stepwise([flush, ...steps, ...erasing, missing], done);
+  }
+
+  /** Takes all rows of a group away, slice by slice; what is not flushed yet is the caller's. */
+  private erase(partition: PartitionId, done: () => void): void {
+    const slice = (): void => {
+      if (eraseGroup(this.rows.memtable, partition, ROWS_PER_TURN) === 0) return done();
+      this.timer.soon(slice);
+    };
+    slice();
   }
 
   /** Partitions of which nothing is here begin empty, above all that is known. */
@@ -293,8 +310,7 @@ export class ForcedState {
     const leaseMs = ends.reduce((most, record) => Math.max(most, record.leaseMs), 0);
     const level = present(ends[0], "the meta partition is there").level;
     const steps = this.missing.map((partition) => (next: RestoreDone<unknown>): void => {
-      const erase = (): void => {
-        if (eraseGroup(memtable, partition, ROWS_PER_TURN) > 0) return this.timer.soon(erase);
+      this.erase(partition, () => {
         const begun = { appliedIndex: 1, appliedTerm: 1, installedIndex: 1, installedTerm: 1 };
         const floors = { tokenFloor, ephemeralFloor, leaseMs, level, dataBytes: 0 };
         const record = { ...EMPTY_GROUP_RECORD, ...begun, ...floors };
@@ -305,8 +321,7 @@ export class ForcedState {
           machine.close();
           next(flushed);
         });
-      };
-      erase();
+      });
     });
     stepwise(steps, done);
   }
@@ -336,4 +351,10 @@ function pick({ tokenFloor, ephemeralFloor }: GroupRecord): Partial<RestoredFloo
 
 function idOf({ nodeId }: { readonly nodeId: number }): number {
   return nodeId;
+}
+
+/** The partitions of the map. */
+function livingOf({ meta }: Machine): PartitionId[] {
+  const living = meta.partitions().filter(({ state }) => state !== "Removed");
+  return living.map((record) => partitionId(record.partitionId));
 }

@@ -1,12 +1,13 @@
 /** A cluster is forced out of what one node has: what it takes, what it gives up, and crashes at each write. */
 import t, { type Test } from "tap";
-import { level, partitionId } from "../../../../src/base/ids.js";
+import { FOUNDING_INCARNATION, level, partitionId } from "../../../../src/base/ids.js";
 import { ForcedState, type ForcedOrder } from "../../../../src/host/restoring/forced-state.js";
 import { NO_FLOORS } from "../../../../src/host/restoring/claims.js";
 import { encodeIdentity, IDENTITY_KEY } from "../../../../src/host/storage/identity.js";
+import { encodeReplicaRow, replicaRowKey } from "../../../../src/host/storage/replica-row.js";
 import { installAtStart } from "../../../../src/host/snapshots/snapshot-recovery.js";
 import { Machine } from "../../../../src/machine/machine.js";
-import { fromByteKey } from "../../../../src/machine/store/keys.js";
+import { fromByteKey, groupRecordKey } from "../../../../src/machine/store/keys.js";
 import { Memtable } from "../../../../src/machine/store/memtable.js";
 import type {
   LogEntry,
@@ -60,6 +61,20 @@ class Bereft {
     const commit = group.machine.appliedIndex;
     group.apply([set("beyond", "yes")]);
     this.logs.set(group.partition, { entries: group.since(floor), commit, floor });
+  }
+
+  /** What a partition left that its replica had not taken away yet. */
+  leave(partition: number): void {
+    const group = new SampleGroup(partition);
+    group.write(2);
+    flush(group.bench.memtable, group.bench.store);
+    group.bench.store.scan(new Uint8Array([0]), null, (key, value) => {
+      this.put(key, value);
+      return true;
+    });
+    const life = { incarnation: FOUNDING_INCARNATION, term: 1, vote: 0, lastGeneration: 0 };
+    const row = { ...life, state: "dropping" } as const;
+    this.put(fromByteKey(replicaRowKey(partitionId(partition))), encodeReplicaRow(row));
   }
 
   log(): LogPort {
@@ -204,3 +219,14 @@ t.test(
     }
   },
 );
+
+t.test("7.7 of what the map does not name nothing is left", async (t) => {
+  const bereft = new Bereft();
+  bereft.leave(3);
+  const { store } = bereft;
+  t.ok(store.get(fromByteKey(groupRecordKey(partitionId(3)))), "there was a group");
+  const never = new Promise<void>(() => undefined);
+  t.equal(await force(new MortalStore(store), bereft.log(), never), "done");
+  t.equal(store.get(fromByteKey(groupRecordKey(partitionId(3)))), null);
+  check(t, store, "the others");
+});
