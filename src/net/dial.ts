@@ -11,7 +11,7 @@ import { connect as connectSession, type ClientHttp2Session } from "node:http2";
 import { connect as connectPlain, isIP, type LookupFunction, type Socket } from "node:net";
 import { connect as connectSecure, type SecureContextOptions } from "node:tls";
 import { HEADERS_MAX_BYTES, PEER_RECEIVE_MAX_BYTES } from "../base/limits.js";
-import type { NameResolver } from "./resolve.js";
+import { type NameResolver, lookupBy } from "./resolve.js";
 import type { PeerTls } from "./settings.js";
 
 /** Paths of the two kinds of calls; see proto/peer.proto. */
@@ -69,19 +69,14 @@ function parseEndpoint(endpoint: string): { host: string; port: number } | null 
   return port >= 1 && port <= 65_535 ? { host: match[1] ?? match[2] ?? "", port } : null;
 }
 
-/** Answers the platform's question for an address; the rest of the addresses come behind it. */
+/** One address after the other at each attempt; the rest of them come behind it. */
 function lookupOf(target: DialTarget, { names, withinMs }: DialOptions): LookupFunction {
-  return (host, options, done) => {
+  return lookupBy((host, found) => {
     names.find(host, withinMs / 2, target.source, (addresses) => {
       const at = target.attempt % Math.max(1, addresses.length);
-      const inTurn = [...addresses.slice(at), ...addresses.slice(0, at)];
-      const found = inTurn.map((address) => ({ address, family: isIP(address) }));
-      const [first] = found;
-      if (first === undefined) done(new Error(`no address is known for ${host}`), []);
-      else if (options.all === true) done(null, found);
-      else done(null, first.address, first.family);
+      found([...addresses.slice(at), ...addresses.slice(0, at)]);
     });
-  };
+  });
 }
 
 /** What handshakes are made with, on either side. */

@@ -10,7 +10,7 @@
  */
 import { Resolver } from "node:dns";
 import { readFileSync, statSync } from "node:fs";
-import { isIP } from "node:net";
+import { type LookupFunction, isIP } from "node:net";
 import type { TimerHandle, TimerPort } from "../ports.js";
 
 export interface NameSettings {
@@ -196,4 +196,19 @@ export class NameResolver {
     resolver.resolve4(key, take);
     resolver.resolve6(key, take);
   }
+}
+
+/** Answers the platform's question for the address of a host by what `find` says, the first first. */
+export function lookupBy(
+  find: (host: string, found: (addresses: readonly string[]) => void) => void,
+): LookupFunction {
+  return (host, options, done) => {
+    find(host, (addresses) => {
+      const found = addresses.map((address) => ({ address, family: isIP(address) }));
+      const [first] = found;
+      if (first === undefined) done(new Error(`no address is known for ${host}`), []);
+      else if (options.all === true) done(null, found);
+      else done(null, first.address, first.family);
+    });
+  };
 }

@@ -7,9 +7,9 @@
  */
 import { Agent as HttpAgent, type ClientRequest, request as httpRequest } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
-import { type LookupFunction, isIP } from "node:net";
+import type { LookupFunction } from "node:net";
 import { TRACE_EVERY_MS } from "../../base/limits.js";
-import { NameResolver } from "../../net/resolve.js";
+import { NameResolver, lookupBy } from "../../net/resolve.js";
 import type { TimerPort } from "../../ports.js";
 import type { CollectorPort, Posted } from "./exporter.js";
 
@@ -29,18 +29,6 @@ function endOf(status: number): Posted {
   return RETRYABLE.has(status) ? "failed" : "refused";
 }
 
-function lookupBy(names: NameResolver): LookupFunction {
-  return (host, { all }, found) => {
-    names.find(host, TRACE_EVERY_MS, null, (addresses) => {
-      const [first] = addresses;
-      if (first === undefined) return found(new Error(`no address of ${host} is known`), "", 0);
-      const list = addresses.map((address) => ({ address, family: isIP(address) }));
-      if (all === true) found(null, list);
-      else found(null, first, isIP(first));
-    });
-  };
-}
-
 export class HttpCollector implements CollectorPort {
   private readonly agent: HttpAgent | HttpsAgent;
   private readonly lookup: LookupFunction;
@@ -53,7 +41,8 @@ export class HttpCollector implements CollectorPort {
     const options = { keepAlive: true, maxSockets: 1 };
     const isSecure = this.url.protocol === "https:";
     this.agent = isSecure ? new HttpsAgent(options) : new HttpAgent(options);
-    this.lookup = lookupBy(new NameResolver(timers));
+    const names = new NameResolver(timers);
+    this.lookup = lookupBy((host, found) => names.find(host, TRACE_EVERY_MS, null, found));
   }
 
   post(document: string, done: (end: Posted, why: string) => void): void {
