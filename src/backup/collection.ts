@@ -347,9 +347,7 @@ class Pass {
       const next = (at: number): void => {
         const orphan = orphans[at];
         if (orphan === undefined) {
-          return archive.syncDirectory("", (synced) =>
-            done(synced.ok ? null : systemFault(synced)),
-          );
+          return this.sync((synced) => done(synced.ok ? null : systemFault(synced)));
         }
         if (this.order.isCancelled()) return done(cancelled());
         const { name, reason, id } = orphan;
@@ -370,10 +368,7 @@ class Pass {
         });
       };
       // A manifest that is gone may come back with a crash: then these are its files.
-      archive.syncDirectory("", (synced) => {
-        if (synced.ok) next(0);
-        else done(systemFault(synced));
-      });
+      this.sync((synced) => (synced.ok ? next(0) : done(systemFault(synced))));
     });
   }
 }

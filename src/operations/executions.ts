@@ -282,9 +282,8 @@ export class Executions {
       if (part.end === "page") {
         // Who asks without tiles has not heard that ranges may move: half of one is no part of it.
         const isBlind = request.kind === "scan-part" && part.spaces.length > 0;
-        return isBlind
-          ? finish(this.notTaken(groups[0]?.partition ?? META_PARTITION))
-          : this.partRead(request, part, finish);
+        if (!isBlind) return this.partRead(request, part, finish);
+        return finish(this.notTaken(groups[0]?.partition ?? META_PARTITION));
       }
       // A scan changes nothing: it is asked for again, here or of the next leader.
       const lost = part.end === "mustRetry" && part.refusal === null;

@@ -107,6 +107,10 @@ const checkBrowsers: Check = ({ allowedOrigins, allowedHosts }) => {
     : `--allowed-hosts names "${host}"; give names or addresses without scheme and port`;
 };
 
+function unguarded(listener: string, host: string): string {
+  return `the ${listener} listener would open on ${host}, which is not loopback: give --auth-tokens-file, --tls-client-ca or --allow-insecure`;
+}
+
 const checkListeners: Check = (config) => {
   if (config.grpcPort === null && config.httpsPort === null && config.httpPort === null) {
     return "--grpc-port, --https-port and --http-port are all off; open at least one listener";
@@ -117,7 +121,7 @@ const checkListeners: Check = (config) => {
   const isGuarded =
     config.authTokensFile !== null || config.tlsClientCaFile !== null || config.allowInsecure;
   if (config.consolePort !== null && !isLoopback(config.consoleHost) && !isGuarded) {
-    return `the console listener would open on ${config.consoleHost}, which is not loopback: give --auth-tokens-file, --tls-client-ca or --allow-insecure`;
+    return unguarded("console", config.consoleHost);
   }
   if (isLoopback(config.host)) return null;
   const cleartext: readonly (readonly [string, number | null])[] = [
@@ -129,9 +133,7 @@ const checkListeners: Check = (config) => {
       return `the ${listener} listener would open on ${config.host}, which is not loopback: give --auth-tokens-file or --allow-insecure, or turn it off`;
     }
   }
-  return config.httpsPort !== null && !isGuarded
-    ? `the HTTPS listener would open on ${config.host}, which is not loopback: give --auth-tokens-file, --tls-client-ca or --allow-insecure`
-    : null;
+  return config.httpsPort !== null && !isGuarded ? unguarded("HTTPS", config.host) : null;
 };
 
 const SHUTDOWN_DELAY_BELOW_MS = 60_000;
