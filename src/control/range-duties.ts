@@ -8,7 +8,6 @@
  * partition ended the attempt for good; what was cut is never opened again (P-100). 3. A record
  * that is older than a row says nothing about it. 4. One step at a time for each key space.
  */
-import { compareText } from "../base/bytes.js";
 import { type MapVersion, attempt } from "../base/ids.js";
 import { ERASED_ROWS_MAX, RANGE_ATTEMPTS_MAX } from "../base/limits.js";
 import { hashPartition, keySpaceHashText } from "../base/routing.js";
@@ -19,11 +18,7 @@ import type {
   RangeMove,
 } from "../machine/commands/command.js";
 import type { Ownership } from "../machine/ownership/ownership.js";
-import {
-  type KeyInterval,
-  type OwnershipRow,
-  isSettled,
-} from "../machine/ownership/ownership-row.js";
+import { type OwnershipRow, isSettled, isWithin } from "../machine/ownership/ownership-row.js";
 
 /** The records of the meta partition, as applied here. */
 export interface RangeRecords {
@@ -102,18 +97,7 @@ function stillOwns(partition: number, row: OwnershipRow, records: RangeRecords):
   if (ranges.length === 0) {
     return hashPartition(keySpaceHashText(row.keySpace), records.poolSize) === partition;
   }
-  return ranges.some((range) => range.partitionId === partition && covers(range, row));
-}
-
-function covers(
-  range: Pick<RangeDescriptor, "startKey" | "endKey">,
-  { startKey, endKey }: KeyInterval,
-): boolean {
-  const beginsBefore =
-    range.startKey === null || (startKey !== null && compareText(range.startKey, startKey) <= 0);
-  const endsBehind =
-    range.endKey === null || (endKey !== null && compareText(endKey, range.endKey) <= 0);
-  return beginsBefore && endsBehind;
+  return ranges.some((range) => range.partitionId === partition && isWithin(row, range));
 }
 
 /** Which side of the move this partition is that has nothing left to do; null: none. */

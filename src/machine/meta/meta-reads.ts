@@ -12,7 +12,6 @@
  */
 import { present } from "../../base/assert.js";
 import type { MembershipVersion } from "../../base/ids.js";
-import { MEMBERS_MAX } from "../../base/limits.js";
 import type {
   ClusterRecord,
   FormerMember,
@@ -61,7 +60,7 @@ export class MetaReads {
   private moveList: readonly RangeMove[] = [];
   // Every frame, every tick and every request asks for some of these.
   private clusterRecord: ClusterRecord | null = null;
-  private readonly memberRecords = new Map<number, Member | null>();
+  private readonly memberRecords = new Map<number, Member>();
 
   /** `changes`: tells which rows were written; null: nobody knows, and nothing is kept. */
   constructor(
@@ -87,8 +86,8 @@ export class MetaReads {
     if (known !== undefined) return known;
     const bytes = this.rows.get(RowKind.member, uint32Key(nodeId));
     const member = bytes === null ? null : present(decodeMember(bytes), "a member row is whole");
-    // Who is no member may have any id: as many as could ask are not kept.
-    if (records.size < MEMBERS_MAX) records.set(nodeId, member);
+    // Who is no member may have any id.
+    if (member !== null) records.set(nodeId, member);
     return member;
   }
 

@@ -9,7 +9,7 @@
  */
 import { compareText } from "../../base/bytes.js";
 import { ByteReader, ByteWriter } from "../../base/codec.js";
-import type { Hlc } from "../../base/hlc.js";
+import { type Hlc, NO_STAMP } from "../../base/hlc.js";
 import {
   attempt,
   moveId,
@@ -39,6 +39,8 @@ export interface KeyInterval {
   readonly endKey: string | null;
 }
 
+export type KeyBounds = Pick<KeyInterval, "startKey" | "endKey">;
+
 export interface OwnershipRow extends KeyInterval {
   readonly state: OwnershipState;
   /** Of the descriptor, as of the move. */
@@ -59,6 +61,24 @@ export interface OwnershipRow extends KeyInterval {
   /** Of an interval that left: nothing of it has a row here. */
   readonly isPurged: boolean;
 }
+
+/** All of `inner` lies in `outer`; both are of one key space. */
+export function isWithin(inner: KeyBounds, { startKey, endKey }: KeyBounds): boolean {
+  const beginsBefore =
+    startKey === null || (inner.startKey !== null && compareText(startKey, inner.startKey) <= 0);
+  const endsBehind =
+    endKey === null || (inner.endKey !== null && compareText(inner.endKey, endKey) <= 0);
+  return beginsBefore && endsBehind;
+}
+
+/** What an interval holds that nothing was filled into. */
+export const NOTHING_FILLED = {
+  nextImport: 1,
+  keys: 0,
+  digestLow: 0,
+  digestHigh: 0,
+  stamp: NO_STAMP,
+} as const;
 
 /** Keys of such an interval are served here. */
 export function isOwned({ state }: OwnershipRow): boolean {

@@ -9,10 +9,10 @@
  * changed: a view keeps them.
  */
 import { assert, present } from "../../base/assert.js";
-import { NO_STAMP } from "../../base/hlc.js";
 import { RowKind, rangeKey, textToByteKey, type ByteKey } from "../store/keys.js";
 import type { ReadableRows, Rows } from "../store/rows.js";
 import {
+  NOTHING_FILLED,
   decodeOwnership,
   encodeOwnership,
   isOwned,
@@ -299,7 +299,7 @@ export class Ownership implements OwnedKeys {
     }
     const { keySpace, state, isPurged } = row;
     const bounds = { keySpace, startKey, endKey };
-    const none = { nextImport: 1, keys: 0, digestLow: 0, digestHigh: 0, stamp: NO_STAMP };
-    return { ...bounds, state, generation, moveId, attempt, ...none, purgedTo: null, isPurged };
+    const named = { ...bounds, state, generation, moveId, attempt };
+    return { ...named, ...NOTHING_FILLED, purgedTo: null, isPurged };
   }
 }

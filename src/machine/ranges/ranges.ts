@@ -9,7 +9,7 @@
  * Nothing is filled where rows are still to be deleted, and nothing is deleted but of an interval
  * that left.
  */
-import { compareHlc, NO_STAMP } from "../../base/hlc.js";
+import { compareHlc } from "../../base/hlc.js";
 import type {
   RangeAdoptCommand,
   RangeCloseCommand,
@@ -30,6 +30,7 @@ import {
   type KeyInterval,
   type OwnershipRow,
   type OwnershipState,
+  NOTHING_FILLED,
 } from "../ownership/ownership-row.js";
 import { spaceOf } from "../ownership/ownership.js";
 import { byteKeyToText, textToByteKey } from "../store/keys.js";
@@ -84,14 +85,6 @@ function newRow(
   const named = { keySpace, startKey, endKey, state, generation, moveId, attempt };
   return { ...named, ...NOTHING_FILLED, purgedTo: null, isPurged: false };
 }
-
-const NOTHING_FILLED = {
-  nextImport: 1,
-  keys: 0,
-  digestLow: 0,
-  digestHigh: 0,
-  stamp: NO_STAMP,
-} as const;
 
 /** The interval is not the group's: what it has of it is to be deleted. */
 function leave({ rows, ownership }: DecisionContext, row: OwnershipRow): RangeOutcome {

@@ -11,15 +11,21 @@
 import { compareText } from "../../base/bytes.js";
 import type { RangeDescriptor, RangeMove } from "../commands/command.js";
 import type { Ownership } from "../ownership/ownership.js";
-import type { KeyInterval, OwnershipRow } from "../ownership/ownership-row.js";
+import {
+  type KeyBounds,
+  type KeyInterval,
+  type OwnershipRow,
+  isWithin,
+} from "../ownership/ownership-row.js";
 
 /** A partition of which something is here. */
 export interface KnownPartition {
-  readonly partition: number;
+  readonly group: number;
   readonly ownership: Ownership;
-  /** Of the keys of the interval it has each as late as the other one, or later. */
-  hasAllOf(other: KnownPartition, interval: KeyInterval): boolean;
 }
+
+/** Of the keys of the interval `one` has each as late as `other`, or later. */
+export type HasAllOf<Known> = (one: Known, other: Known, interval: KeyInterval) => boolean;
 
 /** A key space, as the map has it. */
 export interface MappedSpace {
@@ -32,10 +38,9 @@ export interface MappedSpace {
 }
 
 export type OwnedInterval = Pick<RangeDescriptor, "startKey" | "endKey" | "partitionId">;
-type Bounds = Pick<KeyInterval, "startKey" | "endKey">;
 
 /** The intervals between all bounds of `all`, in byte order: none of `all` divides one of them. */
-export function piecesOf(all: Iterable<Bounds>): readonly Bounds[] {
+export function piecesOf(all: Iterable<KeyBounds>): readonly KeyBounds[] {
   const cuts = new Set<string>();
   for (const { startKey, endKey } of all) {
     if (startKey !== null) cuts.add(startKey);
@@ -46,30 +51,29 @@ export function piecesOf(all: Iterable<Bounds>): readonly Bounds[] {
   return starts.map((startKey, at) => ({ startKey, endKey: sorted[at] ?? null }));
 }
 
-/** True when `piece`, one of `piecesOf`, lies in `interval`. */
-export function isWithin(piece: Bounds, { startKey, endKey }: Bounds): boolean {
-  const isAbove =
-    startKey === null || (piece.startKey !== null && compareText(startKey, piece.startKey) <= 0);
-  const isBelow =
-    endKey === null || (piece.endKey !== null && compareText(piece.endKey, endKey) <= 0);
-  return isAbove && isBelow;
+/** `intervals`, by start key, with those as one that touch and have one owner. */
+export function joined(intervals: Iterable<OwnedInterval>): readonly OwnedInterval[] {
+  const found: OwnedInterval[] = [];
+  for (const { startKey, endKey, partitionId } of intervals) {
+    const before = found.at(-1);
+    if (before?.partitionId !== partitionId) found.push({ startKey, endKey, partitionId });
+    else found[found.length - 1] = { ...before, endKey };
+  }
+  return found;
 }
 
 /** The owners of all keys of the space, by start key. */
-export function ownersOf(
+export function ownersOf<Known extends KnownPartition>(
   space: MappedSpace,
-  known: readonly KnownPartition[],
+  known: readonly Known[],
+  hasAllOf: HasAllOf<Known>,
 ): readonly OwnedInterval[] {
   const { keySpace, ranges, move } = space;
   const rows = known.flatMap(({ ownership }) => ownership.overlapping(whole(keySpace)));
-  const owners: OwnedInterval[] = [];
-  for (const piece of piecesOf([...ranges, ...rows, ...(move === null ? [] : [move])])) {
-    const partitionId = ownerOf(space, known, piece);
-    const before = owners.at(-1);
-    if (before?.partitionId !== partitionId) owners.push({ ...piece, partitionId });
-    else owners[owners.length - 1] = { ...before, endKey: piece.endKey };
-  }
-  return owners;
+  const pieces = piecesOf([...ranges, ...rows, ...(move === null ? [] : [move])]);
+  return joined(
+    pieces.map((piece) => ({ ...piece, partitionId: ownerOf(space, known, hasAllOf, piece) })),
+  );
 }
 
 export function whole(keySpace: string): KeyInterval {
@@ -77,31 +81,36 @@ export function whole(keySpace: string): KeyInterval {
 }
 
 /** What a partition had of a piece, once, and whether it may be all of it. */
-interface Claim {
-  readonly known: KnownPartition;
+interface Claim<Known> {
+  readonly known: Known;
   readonly row: OwnershipRow;
 }
 
 /** Of one move: who released the keys, who froze them, who has a whole copy, who owns them. */
 const RANKS: readonly OwnershipRow["state"][] = ["left", "leaving", "closed", "here"];
 
-function ownerOf(space: MappedSpace, known: readonly KnownPartition[], piece: Bounds): number {
+function ownerOf<Known extends KnownPartition>(
+  space: MappedSpace,
+  known: readonly Known[],
+  hasAllOf: HasAllOf<Known>,
+  piece: KeyBounds,
+): number {
   const { keySpace, home } = space;
   const interval = { keySpace, ...piece };
   const mapped = space.ranges.find((range) => isWithin(piece, range))?.partitionId ?? home;
-  const claims = known.flatMap((one): Claim[] => {
+  const claims = known.flatMap((one): Claim<Known>[] => {
     const row = one.ownership.overlapping(interval)[0];
-    return row !== undefined && isWhole(one.partition, row, space) ? [{ known: one, row }] : [];
+    return row !== undefined && isWhole(one.group, row, space) ? [{ known: one, row }] : [];
   });
-  const last = claims.reduce<Claim | null>((best, claim) => {
+  const last = claims.reduce<Claim<Known> | null>((best, claim) => {
     return best === null || isLater(claim, best, mapped) ? claim : best;
   }, null);
-  const pool = known.find(({ partition, ownership }) => {
-    return partition === home && ownership.overlapping(interval).length === 0;
+  const pool = known.find(({ group, ownership }) => {
+    return group === home && ownership.overlapping(interval).length === 0;
   });
   if (last === null) return pool === undefined ? mapped : home;
-  if (pool?.hasAllOf(last.known, interval) === true) return home;
-  return last.known.partition;
+  if (pool !== undefined && hasAllOf(pool, last.known, interval)) return home;
+  return last.known.group;
 }
 
 /** A copy that was dropped is called "left", too: only of a move that is known it is the source. */
@@ -111,9 +120,13 @@ function isWhole(partition: number, row: OwnershipRow, { move }: MappedSpace): b
   return isSource && !row.isPurged && row.purgedTo === null;
 }
 
-function isLater(claim: Claim, other: Claim, mapped: number): boolean {
+function isLater(
+  claim: Claim<KnownPartition>,
+  other: Claim<KnownPartition>,
+  mapped: number,
+): boolean {
   const { row } = claim;
   if (row.moveId !== other.row.moveId) return row.moveId > other.row.moveId;
   const rank = RANKS.indexOf(row.state) - RANKS.indexOf(other.row.state);
-  return rank !== 0 ? rank > 0 : claim.known.partition === mapped;
+  return rank !== 0 ? rank > 0 : claim.known.group === mapped;
 }

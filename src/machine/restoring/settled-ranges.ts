@@ -9,7 +9,7 @@
  * something is here (P-103). 5. Stamps go on above those of the keys that were taken in.
  */
 import { present } from "../../base/assert.js";
-import { type Hlc, NO_STAMP, compareHlc } from "../../base/hlc.js";
+import { type Hlc, compareHlc } from "../../base/hlc.js";
 import {
   FIRST_ATTEMPT,
   type MapVersion,
@@ -17,7 +17,6 @@ import {
   moveId,
   next,
   rangeGeneration,
-  topologyVersion,
 } from "../../base/ids.js";
 import { hashPartition, keySpaceHashText } from "../../base/routing.js";
 import type { ClusterRecord, PartitionRecord, RangeDescriptor } from "../commands/command.js";
@@ -25,26 +24,29 @@ import type { DecisionContext } from "../decision/context.js";
 import type { MetaContext } from "../meta/meta-context.js";
 import { bornPartition } from "../meta/meta-placement.js";
 import type { MetaReads } from "../meta/meta-reads.js";
-import { encodeCluster, encodePartition } from "../meta/meta-rows.js";
-import { storeRanges } from "../meta/range-changes.js";
-import type { Ownership } from "../ownership/ownership.js";
-import { type KeyInterval, type OwnershipRow, isSettled } from "../ownership/ownership-row.js";
+import { encodePartition } from "../meta/meta-rows.js";
+import { raiseMap, storeRanges } from "../meta/range-changes.js";
+import {
+  type KeyInterval,
+  NOTHING_FILLED,
+  type OwnershipRow,
+  isSettled,
+  isWithin,
+} from "../ownership/ownership-row.js";
 import type { CopySource } from "../ranges/copy-source.js";
 import { RowKind, nameKey, textToByteKey, uint32Key } from "../store/keys.js";
 import {
   type KnownPartition,
   type MappedSpace,
   type OwnedInterval,
-  isWithin,
+  joined,
   ownersOf,
   piecesOf,
   whole,
 } from "./range-owners.js";
 
 /** A machine that no log is applied to. */
-export interface StillGroup {
-  readonly group: number;
-  readonly ownership: Ownership;
+export interface StillGroup extends KnownPartition {
   readonly meta: MetaReads;
   readonly reads: {
     kvGet(key: string, revision: bigint, leaseNowMs: number): { readonly lastModified: Hlc };
@@ -75,29 +77,29 @@ export interface SettledRanges {
  */
 export function settleRanges(meta: StillGroup, groups: readonly StillGroup[]): SettledRanges {
   const cluster = present(meta.meta.cluster(), "the cluster was founded");
-  const known = groups.map((group) => knownPartition(group));
-  const spaces = mappedSpaces(meta, cluster, known);
+  const spaces = mappedSpaces(meta, cluster, groups);
   const settled = spaces.map((space): SettledSpace => {
     const { keySpace, home } = space;
-    return { keySpace, home, owners: ownersOf(space, known) };
+    return { keySpace, home, owners: ownersOf(space, groups, hasAllOf) };
   });
-  const isDone = spaces.every((space, at) => isAgreed(space, present(settled[at], "the same")));
+  const isDone = spaces.every((space, at) => {
+    return space.move === null && isMapped(space, present(settled[at], "the same"));
+  });
   const isAlike = groups.every((group) => settled.every((space) => isDue(group, space) === null));
   const { dataPartitions: poolSize, nextPartitionId } = cluster;
   if (isDone && isAlike && highestGroup(groups) < nextPartitionId) {
     return { spaces: settled, mapVersion: cluster.mapVersion, poolSize };
   }
-  const version = versionAbove(cluster, known);
+  let version = latestMove(cluster, groups);
   meta.rewrite((context) => {
     spaces.forEach((space, at) => settleMap(context, space, present(settled[at], "the same")));
     settlePartitions(context, cluster, settled);
-    const raised = {
+    const above = {
       ...cluster,
       mapVersion: version,
-      topologyVersion: topologyVersion(next(cluster.topologyVersion)),
       nextPartitionId: Math.max(nextPartitionId, highestGroup(groups) + 1),
     };
-    context.rows.put(RowKind.cluster, "", encodeCluster(raised));
+    version = raiseMap(context, above, "topology");
   });
   const ranges = { spaces: settled, mapVersion: version, poolSize };
   for (const group of groups) settleGroup(group, ranges);
@@ -119,7 +121,7 @@ export function settleGroup(
         context.ownership.assign(context.rows, {
           ...{ keySpace: space.keySpace, ...bounds, state, isPurged, purgedTo: null },
           ...{ generation: rangeGeneration(1), moveId: moveId(version), attempt: FIRST_ATTEMPT },
-          ...{ nextImport: 1, keys: 0, digestLow: 0, digestHigh: 0, stamp: NO_STAMP },
+          ...NOTHING_FILLED,
         });
       }
     });
@@ -146,17 +148,6 @@ function mappedSpaces(
 /** Rows that are looked at in one go. */
 const BOUNDS = { maxBytes: 1 << 20, maxVisits: 4096 };
 
-interface KnownGroup extends KnownPartition {
-  readonly still: StillGroup;
-}
-
-function knownPartition(still: StillGroup): KnownGroup {
-  return {
-    ...{ still, partition: still.group, ownership: still.ownership },
-    hasAllOf: (other, interval) => hasAllOf(still, (other as KnownGroup).still, interval),
-  };
-}
-
 /** By the stamps of the keys, which go along with them and never fall. */
 function hasAllOf(still: StillGroup, other: StillGroup, interval: KeyInterval): boolean {
   const copy = other.openCopy(interval, () => 0);
@@ -180,47 +171,36 @@ function highestGroup(groups: readonly StillGroup[]): number {
   return groups.reduce((highest, { group }) => Math.max(highest, group), 0);
 }
 
-function versionAbove(cluster: ClusterRecord, known: readonly KnownPartition[]): MapVersion {
+/** The version of the map, or of a move that it has not heard of. */
+function latestMove(cluster: ClusterRecord, known: readonly KnownPartition[]): MapVersion {
   const moves = known.flatMap(({ ownership }) => ownership.all().map((row) => Number(row.moveId)));
-  return next(mapVersion(Math.max(cluster.mapVersion, ...moves)));
+  return mapVersion(Math.max(cluster.mapVersion, ...moves));
 }
 
-/** The map says of each key what is settled, and no move is under way. */
-function isAgreed({ ranges, move, home }: MappedSpace, { owners }: SettledSpace): boolean {
-  if (move !== null) return false;
+function isSame(one: OwnedInterval, { startKey, endKey, partitionId }: OwnedInterval): boolean {
+  return one.startKey === startKey && one.endKey === endKey && one.partitionId === partitionId;
+}
+
+/** The map says of each key what is settled. */
+function isMapped({ ranges, home }: MappedSpace, { owners }: SettledSpace): boolean {
   if (ranges.length === 0) return owners.every(({ partitionId }) => partitionId === home);
-  const joined: OwnedInterval[] = [];
-  for (const range of ranges) {
-    const before = joined.at(-1);
-    if (before?.partitionId !== range.partitionId) joined.push(range);
-    else joined[joined.length - 1] = { ...before, endKey: range.endKey };
-  }
+  const mapped = joined(ranges);
   return (
-    joined.length === owners.length &&
-    joined.every(({ startKey, endKey, partitionId }, at) => {
-      const owner = owners[at];
-      const isThere = owner?.startKey === startKey && owner.endKey === endKey;
-      return isThere && owner.partitionId === partitionId;
-    })
+    mapped.length === owners.length &&
+    mapped.every((one, at) => isSame(one, present(owners[at], "as many")))
   );
 }
 
 function settleMap(context: MetaContext, space: MappedSpace, settled: SettledSpace): void {
-  const { keySpace, ranges, move, home } = space;
-  const { owners } = settled;
+  const { keySpace, ranges, move } = space;
   if (move !== null) {
     context.rows.delete(RowKind.rangeMove, present(nameKey(keySpace), "a key space is a name"));
   }
-  if (isAgreed({ ...space, move: null }, settled)) return;
-  if (ranges.length === 0 && owners.every(({ partitionId }) => partitionId === home)) return;
+  if (isMapped(space, settled)) return;
   const latest = ranges.reduce((most, { generation }) => Math.max(most, generation), 0);
   const generation = rangeGeneration(next(rangeGeneration(latest)));
-  const after = owners.map((owner): RangeDescriptor => {
-    const same = ranges.find(({ startKey, endKey, partitionId }) => {
-      const isThere = startKey === owner.startKey && endKey === owner.endKey;
-      return isThere && partitionId === owner.partitionId;
-    });
-    return same ?? { ...owner, generation };
+  const after = settled.owners.map((owner): RangeDescriptor => {
+    return ranges.find((range) => isSame(range, owner)) ?? { ...owner, generation };
   });
   storeRanges(context, keySpace, ranges, after);
 }

@@ -129,7 +129,7 @@ export const restoringBugs: readonly RecordBug[] = [
     "when a cluster is forced the pool goes before whoever has later values",
     ["machine/settled-ranges.test", "7.7 every key has one owner"],
     "machine/restoring/range-owners",
-    "if (pool?.hasAllOf(last.known, interval) === true) return home;",
+    "if (pool !== undefined && hasAllOf(pool, last.known, interval)) return home;",
     "if (pool !== undefined) return home;",
   ),
 ];

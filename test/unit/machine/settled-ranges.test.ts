@@ -176,102 +176,82 @@ function checkAll(t: Test, logs: Logs, home: number): void {
   t.ok(count > 100, `${count} states`);
 }
 
-t.test("7.7 every key has one owner that has it, whatever is known of a split", (t) => {
-  let home = 0;
-  const logs = logsOf((cluster, pass) => {
-    home = cluster.home("room");
-    t.equal(cluster.split("room/05"), "done");
-    pass();
-    t.equal(cluster.records.ranges("room").length, 2);
-    t.equal(cluster.write("room/07", "again"), "applied");
+/** Every state that a node may know of what `run` has a cluster do. */
+function whatever(
+  known: string,
+  run: (t: Test, cluster: RangingCluster, pass: () => void, home: number) => void,
+): void {
+  t.test(`7.7 every key has one owner that has it, whatever is known of ${known}`, (t) => {
+    let home = 0;
+    const logs = logsOf((cluster, pass) => {
+      home = cluster.home("room");
+      run(t, cluster, pass, home);
+    });
+    checkAll(t, logs, home);
+    t.end();
   });
-  checkAll(t, logs, home);
-  t.end();
+}
+
+whatever("a split", (t, cluster, pass) => {
+  t.equal(cluster.split("room/05"), "done");
+  pass();
+  t.equal(cluster.records.ranges("room").length, 2);
+  t.equal(cluster.write("room/07", "again"), "applied");
 });
 
-t.test("7.7 every key has one owner that has it, whatever is known of a merge", (t) => {
-  let home = 0;
-  const logs = logsOf((cluster, pass) => {
-    home = cluster.home("room");
-    t.equal(cluster.split("room/05"), "done");
-    pass();
-    t.equal(cluster.write("room/07", "again"), "applied");
-    t.equal(cluster.merge("room", 3, home), "done");
-    pass();
-    t.equal(cluster.records.ranges("room").length, 1);
-    t.equal(cluster.write("room/07", "once more"), "applied");
-  });
-  checkAll(t, logs, home);
-  t.end();
+whatever("a merge", (t, cluster, pass, home) => {
+  t.equal(cluster.split("room/05"), "done");
+  pass();
+  t.equal(cluster.write("room/07", "again"), "applied");
+  t.equal(cluster.merge("room", 3, home), "done");
+  pass();
+  t.equal(cluster.records.ranges("room").length, 1);
+  t.equal(cluster.write("room/07", "once more"), "applied");
 });
 
-t.test("7.7 every key has one owner that has it, whatever is known of a move given up", (t) => {
-  let home = 0;
-  const logs = logsOf((cluster, pass) => {
-    home = cluster.home("room");
-    t.equal(cluster.split("room/05"), "done");
-    const isClosed = (): boolean => {
-      const rows = cluster.node(1).group(partitionId(3))?.machine.ownership.all() ?? [];
-      return rows.some(({ state }) => state === "closed");
-    };
-    t.ok(cluster.creepUntil(isClosed), "all of it is in two places");
-    const moveId = cluster.move("room")?.moveId;
-    if (moveId === undefined) return t.fail("it is under way");
-    const of = { keySpace: "room", moveId, reason: "deadline" } as const;
-    t.equal(cluster.decide({ kind: "abort-move", ...of }), "done");
-    pass();
-    t.equal(cluster.records.ranges("room").length, 1);
-  });
-  checkAll(t, logs, home);
-  t.end();
+whatever("a move given up", (t, cluster, pass) => {
+  t.equal(cluster.split("room/05"), "done");
+  const isClosed = (): boolean => {
+    const rows = cluster.node(1).group(partitionId(3))?.machine.ownership.all() ?? [];
+    return rows.some(({ state }) => state === "closed");
+  };
+  t.ok(cluster.creepUntil(isClosed), "all of it is in two places");
+  const moveId = cluster.move("room")?.moveId;
+  if (moveId === undefined) return t.fail("it is under way");
+  const of = { keySpace: "room", moveId, reason: "deadline" } as const;
+  t.equal(cluster.decide({ kind: "abort-move", ...of }), "done");
+  pass();
+  t.equal(cluster.records.ranges("room").length, 1);
 });
 
-t.test("7.7 every key has one owner that has it, whatever is known of a way home", (t) => {
-  let home = 0;
-  const logs = logsOf((cluster, pass) => {
-    home = cluster.home("room");
-    t.equal(cluster.split("room/05"), "done");
-    pass();
-    t.equal(cluster.decide({ kind: "unregister-range", keySpace: "room" }), "pending");
-    for (let at = 0; at < 20 && cluster.records.ranges("room").length > 0; at++) pass();
-    t.equal(cluster.records.ranges("room").length, 0);
-  });
-  checkAll(t, logs, home);
-  t.end();
+whatever("a way home", (t, cluster, pass) => {
+  t.equal(cluster.split("room/05"), "done");
+  pass();
+  t.equal(cluster.decide({ kind: "unregister-range", keySpace: "room" }), "pending");
+  for (let at = 0; at < 20 && cluster.records.ranges("room").length > 0; at++) pass();
+  t.equal(cluster.records.ranges("room").length, 0);
 });
 
-t.test("7.7 every key has one owner that has it, whatever is known of two splits", (t) => {
-  let home = 0;
-  const logs = logsOf((cluster, pass) => {
-    home = cluster.home("room");
-    for (const [splitKey, value] of [
-      ["room/05", "again"],
-      ["room/07", "once more"],
-    ] as const) {
-      t.equal(cluster.split(splitKey), "done");
-      pass();
-      t.equal(cluster.write("room/08", value), "applied");
-    }
-    t.equal(cluster.records.ranges("room").length, 3);
-  });
-  checkAll(t, logs, home);
-  t.end();
+whatever("two splits", (t, cluster, pass) => {
+  for (const [splitKey, value] of [
+    ["room/05", "again"],
+    ["room/07", "once more"],
+  ] as const) {
+    t.equal(cluster.split(splitKey), "done");
+    pass();
+    t.equal(cluster.write("room/08", value), "applied");
+  }
+  t.equal(cluster.records.ranges("room").length, 3);
 });
 
-t.test("7.7 every key has one owner that has it, whatever is known of neighbours merged", (t) => {
-  let home = 0;
-  const logs = logsOf((cluster, pass) => {
-    home = cluster.home("room");
-    t.equal(cluster.split("room/05"), "done");
-    pass();
-    t.equal(cluster.split("room/07"), "done");
-    pass();
-    t.equal(cluster.write("room/08", "again"), "applied");
-    t.equal(cluster.merge("room", 4, 3), "done");
-    pass();
-    t.equal(cluster.records.ranges("room").length, 2);
-    t.equal(cluster.write("room/08", "once more"), "applied");
-  });
-  checkAll(t, logs, home);
-  t.end();
+whatever("neighbours merged", (t, cluster, pass) => {
+  t.equal(cluster.split("room/05"), "done");
+  pass();
+  t.equal(cluster.split("room/07"), "done");
+  pass();
+  t.equal(cluster.write("room/08", "again"), "applied");
+  t.equal(cluster.merge("room", 4, 3), "done");
+  pass();
+  t.equal(cluster.records.ranges("room").length, 2);
+  t.equal(cluster.write("room/08", "once more"), "applied");
 });
