@@ -2,7 +2,7 @@
  * The runbooks of scripts/deploy/README.md, carried out: each test bears the name of its heading and runs the commands that
  * stand below it, on real nodes. A part of them each day; `npm run drill` runs all and says how long each took.
  */
-import { rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import t, { type Test } from "tap";
 import { PartOfDay } from "../../doubles/part-of-day.js";
@@ -315,7 +315,57 @@ async function wrongMachines(t: Test): Promise<void> {
   });
 }
 
-const STORIES = [nodesAndQuorum, disks, backedUp, reached, fullDisk, wrongMachines];
+async function elsewhere(t: Test): Promise<void> {
+  const stage = await founded(t);
+  await runbook(t, "Move to other machines", async (t, [leave = "", copy = ""]) => {
+    const newData = stage.path("other-machine", "3");
+    mkdirSync(stage.path("other-machine"));
+    t.same(await stage.node(3).stop(), { code: 0, signal: null });
+    isDone(t, await stage.run([copy], 3, { NEW_DATA: newData }), "its data is copied");
+    stage.loseDisk(3);
+    const port = String(stage.port("new peer 3"));
+    const moved = { "--storage-path": newData, "--peer-port": port, "--initial-cluster": null };
+    stage.start(3, moved);
+    await stage.ready(3);
+    await healthy(stage);
+    stage.start(4, { "--initial-cluster": null, "--join": `${stage.peer(1)},${stage.peer(2)}` });
+    await stage.ready(4);
+    await stage.until("it votes", async () => {
+      const { text } = await stage.run(cli("--cluster-members"), 2);
+      return new RegExp(`${stage.peer(4)} +4 +Voter`).test(text);
+    });
+    const left = await stage.run([leave], 2, { OLD: stage.endpoint(1) });
+    isDone(t, left, "the old one leaves");
+    t.match(left.text, /The process may now be stopped/);
+    t.same(await stage.retire(1), { code: 0, signal: null });
+    stage.loseDisk(1);
+    await healthy(stage, 2);
+    const { text } = await stage.run(cli("--cluster-members"), 2);
+    t.notOk(text.includes(stage.peer(1)), "who left is no member");
+    isDone(t, await stage.run(cli("--set known --value moved"), 4), "it serves on");
+    await keeps(t, stage, 3, "moved");
+  });
+  await runbook(t, "Restore into a new namespace", async (t, boxes) => {
+    const { text } = await taken(t, stage, boxesOf(RUNBOOKS, "Backups"));
+    const backup = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/.exec(text)?.[0] ?? "";
+    const other = await Stage.make(t);
+    const from = { BACKUP: backup, BACKUPS: stage.path("backups") };
+    isDone(t, await other.run(boxes, 1, from), "restored beside a cluster that serves");
+    // All at once and with the list of founders, as a StatefulSet starts its pods.
+    const existing = { "--initial-cluster-state": "existing" };
+    for (const id of [3, 2]) other.start(id, existing);
+    other.start(1, { ...existing, "--storage-path": other.path("restores", "data") });
+    await other.ready(1, 2, 3);
+    await healthy(other);
+    await keeps(t, other, 3, "moved");
+    isDone(t, await other.run(cli("--set known --value parted"), 2), "it goes its own way");
+    await keeps(t, stage, 3, "moved");
+    await healthy(stage, 2);
+    await taken(t, other, boxesOf(RUNBOOKS, "Backups"));
+  });
+}
+
+const STORIES = [nodesAndQuorum, disks, backedUp, reached, fullDisk, wrongMachines, elsewhere];
 const PART = new PartOfDay("SVC_RUNBOOKS", STORIES.length);
 
 t.test(`runbooks, ${PART.text}`, async (t) => {

@@ -26,7 +26,8 @@ export const OPERATIONS = "docs/operations.md";
 const WAIT_MS = 180_000;
 /** A box that runs for longer is ended. */
 const BOX_MS = 180_000;
-const NODES = 3;
+/** Three founders, and one that comes later. */
+const NODES = 4;
 
 export interface Shown {
   readonly status: number;
@@ -46,10 +47,13 @@ export class Stage {
   static async make(t: Test, flags: (id: number) => readonly string[] = () => []): Promise<Stage> {
     const stage = new Stage(flags);
     t.teardown(() => stage.end());
-    const named = ["9103", "9113", "9123", "9100", "9110", "9120", "9200", "9202"];
+    const named = [
+      ...["9103", "9113", "9123", "9133"],
+      ...["9100", "9110", "9120", "9130", "9200", "9202"],
+    ];
     const drawn = await freePorts(named.length + 2 * NODES);
     for (const [at, name] of named.entries()) stage.ports.set(name, drawn[at] ?? 0);
-    for (const id of [1, 2, 3]) {
+    for (let id = 1; id <= NODES; id++) {
       stage.ports.set(`health ${id}`, drawn[named.length + id - 1] ?? 0);
       stage.ports.set(`new peer ${id}`, drawn[named.length + NODES + id - 1] ?? 0);
     }
@@ -139,6 +143,13 @@ export class Stage {
     return node;
   }
 
+  /** Stops a node that left: nobody looks for it any more. */
+  async retire(id: number): Promise<{ code: number | null; signal: NodeJS.Signals | null }> {
+    const ended = await this.node(id).stop();
+    this.nodes.delete(id);
+    return ended;
+  }
+
   async kill(...ids: readonly number[]): Promise<void> {
     await Promise.all(ids.map((id) => this.node(id).kill()));
   }
@@ -183,7 +194,7 @@ export class Stage {
     node: number,
     more: Readonly<Record<string, string>> = {},
   ): Promise<Shown> {
-    const others = [1, 2, 3].filter((id) => this.nodes.has(id));
+    const others = [...this.nodes.keys()].sort((a, b) => a - b);
     const child = spawn("sh", ["-e", "-c", this.withPorts(boxes.join("\n"))], {
       cwd: this.directory.path,
       // A group of its own: what it leaves in the background ends with the stage.

@@ -66,6 +66,11 @@ export const RUNBOOK_TESTS: Readonly<Record<string, readonly Proof[]>> = {
     proof(UPGRADE, "U4 U5 P-131 nobody goes back"),
   ],
   "Finalizing is held up": [proof(UPGRADE, "U1 U8 one node is left: it holds the level back")],
+  "Move to other machines": [
+    told("Move to other machines"),
+    proof("deploy/kube/scenarios.ts", "scaled up by two, who are no founders"),
+  ],
+  "Restore into a new namespace": [told("Restore into a new namespace")],
   "Reading what a node says": [
     told("Reading what a node says"),
     proof("process/server/process.test.ts", "a fault is logged under the id that the answer names"),
