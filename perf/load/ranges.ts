@@ -99,6 +99,13 @@ async function total(nodes: LocalNodes, name: RegExp): Promise<number> {
   return sum;
 }
 
+function msSince(before: ReadonlyMap<string, number>, now: ReadonlyMap<string, number>): string {
+  const took = [...now].map(([step, seconds]) => {
+    return `${step} ${(1000 * (seconds - (before.get(step) ?? 0))).toFixed(0)}`;
+  });
+  return took.join(", ");
+}
+
 /** Asks each node until one does it: only the leader of meta does. */
 async function atLeader<Result extends { readonly status: string }>(
   clients: readonly SvcClient[],
@@ -130,6 +137,18 @@ try {
     1000 * (await total(nodes, /^svc_range_frozen_seconds_sum/));
   const windows: string[][] = [];
   const frozen: number[] = [];
+  /** Of the moves, from the first copy to the cut. */
+  const phaseSeconds = async (): Promise<Map<string, number>> => {
+    const sums = new Map<string, number>();
+    for (const id of nodes.ids) {
+      for (const [name, value] of await nodes.metrics(id)) {
+        const phase = /^svc_range_move_phase_seconds_sum\{phase="([^"]+)"/.exec(name)?.[1];
+        if (phase !== undefined) sums.set(phase, (sums.get(phase) ?? 0) + value);
+      }
+    }
+    return sums;
+  };
+  const phases: string[][] = [];
   const splits: string[][] = [];
   const splitSeconds: number[] = [];
   for (let round = 1; round <= ROUNDS; round++) {
@@ -151,6 +170,7 @@ try {
     windows.push(row(`${round} rest, beside`, 5, beside.take()));
     const bytesBefore = await total(nodes, /^svc_range_moved_bytes_total/);
     const frozenBeforeMs = await frozenMs();
+    const phasesBefore = await phaseSeconds();
     const middle = keyOf(space, KEYS / 2);
     const split = await atLeader(clients, (each) => each.ranges.split(space, middle));
     const seconds = split.tookMs / 1000;
@@ -159,6 +179,7 @@ try {
     const bytes = (await total(nodes, /^svc_range_moved_bytes_total/)) - bytesBefore;
     frozen.push((await frozenMs()) - frozenBeforeMs);
     splitSeconds.push(seconds);
+    phases.push([`split ${round}`, msSince(phasesBefore, await phaseSeconds())]);
     splits.push([
       String(round),
       split.result.status,
@@ -187,8 +208,11 @@ try {
     for (let at = 0; at < 4; at++) await client.kv.delete(keyOf(space, at));
   }
   await sleep(SETTLES_MS);
+  const phasesBefore = await phaseSeconds();
   const merged = await atLeader(clients, (each) => each.ranges.merge());
   small.push(merged.tookMs / Math.max(1, merged.result.merges));
+  phases.push([`${merged.result.merges} merges`, msSince(phasesBefore, await phaseSeconds())]);
+  printTable(["move", "ms of each step"], phases);
   console.log(`${merged.result.merges} merges of 8 keys: ${median(small).toFixed(0)} ms each`);
 } finally {
   await Promise.all([...clients, client].map((each) => each.close()));

@@ -41,11 +41,14 @@ const SOON_MS = 20;
 /** A command is waited for so long (ms). */
 const PATIENCE_MS = 5000;
 /** Passes over what changed meanwhile, at most. */
-const PASSES_MAX = 6;
+const PASSES_MAX = 8;
 /** What is left when the interval is frozen: so many keys at most, unless passes are used up. */
-const LAST_KEYS_MAX = 1000;
-/** One import, and what is looked at in one go: some milliseconds. */
-const BOUNDS: CopyBounds = { maxBytes: 256 << 10, maxVisits: 2000 };
+const LAST_KEYS_MAX = 100;
+/**
+ * One import, and what is looked at in one go: a few milliseconds, on each node that applies it.
+ * Whatever else these nodes are asked for waits as long.
+ */
+const BOUNDS: CopyBounds = { maxBytes: 64 << 10, maxVisits: 500 };
 /** None has this number. */
 const NO_ATTEMPT = attemptOf(0);
 

@@ -36,7 +36,15 @@ import { spaceOf } from "../ownership/ownership.js";
 import { byteKeyToText, textToByteKey } from "../store/keys.js";
 import { kvKey } from "../store/names.js";
 import { Content } from "./content.js";
-import { checkItem, fillIn, spanIn, type CheckedItem, type Filling } from "./move-set.js";
+import {
+  areNew,
+  checkItem,
+  fillIn,
+  fillNew,
+  spanIn,
+  type CheckedItem,
+  type Filling,
+} from "./move-set.js";
 import { purgeSlice } from "./purge.js";
 
 /** Largest number of rows that one purge may delete. */
@@ -160,7 +168,8 @@ function importItems(context: DecisionContext, command: RangeImportCommand): Ran
   const content = new Content(row.keys, row.digestLow, row.digestHigh);
   const carriage = { sourceLeaseMs, copyAgeMs, nowMs };
   const filling: Filling = { rows, carriage, content, stamp: row.stamp };
-  for (const item of items) fillIn(filling, item);
+  const fill = areNew(rows, items) ? fillNew : fillIn;
+  for (const item of items) fill(filling, item);
   const { keys, digestLow, digestHigh } = content;
   const { stamp } = filling;
   const nextImport = row.nextImport + 1;

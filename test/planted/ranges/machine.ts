@@ -22,7 +22,18 @@ function bug(
   return { name, pitfall, edits: [edit(file, find, replace)], file: `machine/${at}.test`, test };
 }
 
+const FILLING = "P-102 whatever a target has";
+const SET = "src/machine/ranges/move-set.ts";
+
 export const rangeBugs: readonly RecordBug[] = [
+  bug(
+    "P-102",
+    "a key counts as new beside one that is there",
+    FILLING,
+    SET,
+    "rows.scan(RowKind.value, first, `${last}\\0`, () =>",
+    "rows.scan(RowKind.value, first, `${first}\\0`, () =>",
+  ),
   bug(
     "P-101",
     "what changes behind a copy is not given again",

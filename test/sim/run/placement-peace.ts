@@ -75,9 +75,9 @@ export function unplaced(servers: readonly Server[], plan: Plan): string | null 
   const placement = placementOf(meta);
   const { rebalancerEnabled, leaderBalanceEveryMs } = plan.host;
   if (rebalancerEnabled === true) {
-    const full = meta.partitions().find((record) => {
-      const isWished = record.replicationOverride > 0 || placement.factor > 0;
-      return record.mode === "full" && isWished;
+    const full = meta.partitions().find(({ mode, state, replicationOverride }) => {
+      const isWished = replicationOverride > 0 || placement.factor > 0;
+      return mode === "full" && state !== "Removed" && isWished;
     });
     if (full !== undefined) return `partition ${full.partitionId} is not listed`;
     const reason = unconverged(placement);

@@ -379,6 +379,41 @@ t.test("P-102 an item is a whole key or continues one; anything else is refused 
   t.end();
 });
 
+t.test("P-102 whatever a target has, it takes in the same in order and out of order", (t) => {
+  const seen = { allNew: 0, mixed: 0 };
+  for (let seed = 1; seed <= 200; seed++) {
+    const random = new Prng(seed);
+    const world = { nowMs: 100 };
+    const source = new Side(world, 0, 1, true);
+    const sides = [0, 1].map((number) => {
+      const target = new Side(world, 0, 9 + number, false);
+      return { target, move: new Move(source, target, TAIL) };
+    });
+    for (const { move } of sides) move.begin();
+    for (let number = 1; number <= 4; number++) {
+      for (let change = 0; change < 6; change++) fill(source, random, INSIDE, world);
+      const copy = source.machine.openCopy(TAIL, () => source.leaseNowMs);
+      const slice = copy.next(PLENTY);
+      copy.close();
+      if (slice === "overrun") return void t.fail("nothing changed");
+      const items = slice.items.filter(() => random.chance(1, 2));
+      const known = new Set(valuesOf((sides[0] as (typeof sides)[0]).target).map(({ key }) => key));
+      seen[items.some(({ key }) => known.has(key)) ? "mixed" : "allNew"] += items.length;
+      const [inOrder, backwards] = sides.map(({ target, move }, at) => {
+        const given = at === 0 ? items : [...items].reverse();
+        const outcome = target.range(move.import(given, slice.leaseMs, number));
+        const { digestLow, digestHigh } = target.machine.ownership.all()[0] ?? {};
+        const rows = valuesOf(target).map(({ key, row }) => [key, row.split(" ")[1]]);
+        return { outcome, digestLow, digestHigh, rows, dataBytes: target.machine.dataBytes };
+      });
+      t.strictSame(inOrder, backwards, `seed ${seed}, import ${number}`);
+      for (const { target } of sides) t.equal(target.machine.dataBytes, bytesOf(target));
+    }
+  }
+  t.ok(seen.allNew > 200 && seen.mixed > 200, JSON.stringify(seen));
+  t.end();
+});
+
 t.test("P-101 a large key goes in parts; a change of it in between drops the rest", (t) => {
   const { source, target, move } = worldOf([]);
   const large = (): void => {
