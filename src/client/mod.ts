@@ -26,9 +26,10 @@ export type {
   SequenceUpdate,
 } from "./sequences/sequence-shapes.js";
 export { SequencePrefetch, type PrefetchOptions } from "./sequences/prefetch.js";
-export { Locks, type LockStep, type TryStep } from "./locks/locks.js";
+export { Locks, type ExtendStep, type LockStep, type TryStep } from "./locks/locks.js";
 export type {
   AcquireOptions,
+  ExtendOptions,
   LockCallOptions,
   LockExtension,
   LockGrant,

@@ -215,8 +215,8 @@ export class EphemeralTable {
     return applyEphemeral(context, command);
   }
 
-  private mayAddBytes(command: LockCommand | KvCommand): boolean {
-    return command.kind === "try-lock" || command.kind === "kv-set";
+  private mayAddBytes({ kind }: LockCommand | KvCommand): boolean {
+    return kind === "try-lock" || kind === "lock-with-note" || kind === "kv-set";
   }
 
   /**

@@ -49,6 +49,7 @@ export class Dispatch {
       if (context.wait !== undefined) finish = this.givingBack(request, context, finish);
       const elsewhere: Elsewhere = (partition, isUnowned) => {
         if (!mayForward(context)) return this.sendBack(request, finish);
+        if (!this.serving.canSend(request)) return this.endAtLevel(request, finish);
         const carryOut = (onward: Elsewhere): void => {
           this.carryOut(request, context, finish, onward, family);
         };
@@ -56,10 +57,7 @@ export class Dispatch {
       };
       return this.carryOut(request, context, finish, elsewhere, family);
     }
-    if (!this.serving.permits(request.kind, null)) {
-      const answer = endAnswer(request.kind, "mustRetry", NOWHERE, "not-available-at-level");
-      return this.serving.ports.timer.soon(() => finish(answer));
-    }
+    if (!this.serving.permits(request.kind, null)) return this.endAtLevel(request, finish);
     const { serving } = this;
     if (isOf(request, "many")) return executeMany(serving, request, context, finish);
     const fail = this.failOf(request, finish, null);
@@ -165,13 +163,18 @@ export class Dispatch {
     const place = this.placeOf(request, family);
     if (place === null) return this.unhosted(request, fail, elsewhere);
     if (!place.group.isLeader()) return elsewhere(place.group.partition, false);
-    if (!this.serving.permits(request.kind, place.group)) return this.notAtLevel(fail);
+    if (!this.serving.permitsAll(request, place.group)) return this.notAtLevel(fail);
     const attempt = new Attempt(this.serving, place, deadlineMs, fail, finish, trace);
     if (isOf(request, "lock", family)) return executeLock(attempt, request, wait ?? null);
     if (isOf(request, "key", family)) return executeKey(attempt, request);
     return request.kind === "kv-bucket"
       ? readBucket(attempt, request)
       : readRange(attempt, request);
+  }
+
+  private endAtLevel({ kind }: DataRequest, finish: Finish): void {
+    const answer = endAnswer(kind, "mustRetry", NOWHERE, "not-available-at-level");
+    this.serving.ports.timer.soon(() => finish(answer));
   }
 
   private notAtLevel(fail: Fail): void {

@@ -8,11 +8,11 @@
  * find a lease ended goes behind the try of the first one.
  */
 import { present } from "../base/assert.js";
-import { textSizeBytes } from "../base/bytes.js";
 import { Int64 } from "../base/int64.js";
 import { type Decision, leaseLeft, lockReads } from "../host/waiting/lock-decisions.js";
 import type { LockQueues } from "../host/waiting/lock-queues.js";
 import { NO_TOKEN, type Queue, type WaitEnd } from "../host/waiting/queue.js";
+import { commandBytes } from "../host/waiting/waiting.js";
 import { type LockCommand, type LockOutcome, LockType } from "../machine/commands/command.js";
 import type { LockReading } from "../machine/decision/reading.js";
 import type { LockAnswer } from "./api/answers.js";
@@ -31,9 +31,6 @@ import type { GiveBackCall } from "./wire/calls.js";
 import { Attempt, type Fail } from "./serving/attempt.js";
 
 type LockAttempt = Attempt<LockAnswer>;
-
-/** Bytes of a lock command beside resource and owner, at most. */
-const COMMAND_BYTES = 32;
 
 /** Gives back what was granted by this leader to a request that is gone. */
 export function giveBackHere(
@@ -157,14 +154,22 @@ function waitEnded(attempt: LockAttempt, wait: WaitControl, end: WaitEnd): void 
   }
 }
 
+/** In the form that every level knows, unless it tells more. */
 function commandOf(request: Exclude<LockRequest, GetLockRequest>): LockCommand {
   const { resource, owner } = request;
-  if (request.kind === "try-unlock") return { kind: "try-unlock", resource, owner };
-  return { kind: request.kind, resource, owner, expiresMs: request.expiresMs };
-}
-
-function sizeOf(command: LockCommand): number {
-  return COMMAND_BYTES + textSizeBytes(command.resource) + command.owner.length;
+  if (request.kind === "try-unlock") {
+    const token = request.fencingToken?.toBigInt() ?? null;
+    if (token === null) return { kind: "try-unlock", resource, owner };
+    return { kind: "unlock-grant", resource, owner, token };
+  }
+  const { kind, expiresMs, note = null } = request;
+  if (kind === "try-lock") {
+    if (note === null) return { kind, resource, owner, expiresMs };
+    return { kind: "lock-with-note", resource, owner, expiresMs, note };
+  }
+  const token = request.fencingToken?.toBigInt() ?? null;
+  if (token === null && note === null) return { kind, resource, owner, expiresMs };
+  return { kind: "extend-grant", resource, owner, expiresMs, token, note };
 }
 
 function changeLock(attempt: LockAttempt, request: Exclude<LockRequest, GetLockRequest>): void {
@@ -180,7 +185,7 @@ function changeLock(attempt: LockAttempt, request: Exclude<LockRequest, GetLockR
     queuesOf(attempt).askedBy(resource, isEphemeral(request), owner);
   }
   if (isEphemeral(request)) return attempt.decideEphemeral(command, "lock", decided);
-  attempt.decide(command, sizeOf(command), "lock", decided);
+  attempt.decide(command, commandBytes(command), "lock", decided);
 }
 
 /** A release while somebody waits: the next grant goes along. */
@@ -189,7 +194,7 @@ function release(attempt: LockAttempt, request: TryUnlockRequest, queue: Queue):
   const command = commandOf(request);
   const call = {
     command,
-    sizeBytes: sizeOf(command),
+    sizeBytes: commandBytes(command),
     deadlineMs,
     marks: attempt.marks,
     then: (decision: Decision): void => {
@@ -296,6 +301,7 @@ function infoAnswer(
   return {
     ...answer,
     owner: present(reading.owner, "a held lock has an owner"),
+    note: reading.note,
     expires: serving.expires(group, reading.leaseEndMs),
     expiresInMs: Math.max(0, Math.ceil(reading.leaseEndMs - group.leaseNowMs())),
   };

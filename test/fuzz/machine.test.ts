@@ -276,7 +276,8 @@ t.test("P-128 rows: damaged ones are refused or read as other rows, never thrown
     level: FIRST_LEVEL,
   };
   const targets: readonly [string, (input: Uint8Array) => unknown, Uint8Array][] = [
-    ["lock row", decodeLockRow, heldLockRow(7n, 5, bytes("o"))],
+    ["lock row", decodeLockRow, heldLockRow(7n, 5, bytes("o"), null)],
+    ["lock row with a note", decodeLockRow, heldLockRow(7n, 5, bytes("o"), bytes("n"))],
     ["released lock row", decodeLockRow, releasedLockRow(7n, 5)],
     ["value row", decodeKvRow, encodeKvRow(value)],
     ["tombstone row", decodeKvRow, encodeKvRow({ ...value, deleted: true, value: null })],

@@ -188,7 +188,7 @@ const BENCH_TOPIC: readonly string[] = [
 
 function wordTopic(topic: string): string[] | null {
   if (topic === "lock-run") {
-    const names = ["--expires", "--owner", "--wait", "--durability"];
+    const names = ["--expires", "--owner", "--wait", "--note", "--durability"];
     const options = [...names.map(findOption), ...LOCK_RUN_OPTIONS].filter((o) => o !== null);
     return [
       ...LOCK_RUN_TOPIC,

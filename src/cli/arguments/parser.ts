@@ -191,7 +191,7 @@ function checkOptions(
 }
 
 const LOCK_RUN_REQUIRED = ["--expires"];
-const LOCK_RUN_OPTIONAL = ["--owner", "--wait", "--durability", "--grace"];
+const LOCK_RUN_OPTIONAL = ["--owner", "--wait", "--note", "--durability", "--grace"];
 
 function makeLockRun(scan: Scan, resource: string, settings: Settings): ParseResult {
   const words = scan.rest ?? [];

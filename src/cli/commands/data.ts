@@ -116,7 +116,7 @@ const LOCKS: readonly CommandSpec[] = [
     area: "Locks",
     meaning: "acquire a lock; with --exec run a command under it",
     required: ["--expires"],
-    optional: ["--owner", "--wait", "--durability", "--exec", "--grace"],
+    optional: ["--owner", "--wait", "--note", "--durability", "--exec", "--grace"],
     examples: [
       "svc-cli --lock nightly-report --expires 30000",
       "svc-cli --lock nightly-report --expires 30000 --wait 5000 --owner host-7",

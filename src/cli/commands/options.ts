@@ -126,6 +126,7 @@ const VALUE_OPTIONS: readonly OptionSpec[] = [
   option("--wait", "milliseconds", "ms", "keep trying so long while somebody else holds it", {
     defaultText: "0",
   }),
+  option("--note", "text", "text", "what others are shown of the grant; base64:… for other bytes"),
   option("--initial-value", "int64", "n", "value at creation; the first next is one step above", {
     defaultText: "0",
   }),

@@ -17,7 +17,7 @@ import { OPERATION_TIMEOUT_DEFAULT_S } from "../commands/options.js";
 import { Clients, durabilityOf } from "../invocation/context.js";
 import { EXIT_REFUSED, EXIT_UNEXPECTED } from "../invocation/exit-codes.js";
 import { deferEarlyEnd } from "../invocation/hang-up.js";
-import { newOwner, ownerBytes } from "./owners.js";
+import { newOwner, noteBytes, ownerBytes } from "./owners.js";
 import type { Settings } from "../invocation/settings.js";
 import { SignalRelay } from "./signal-relay.js";
 import type { OptionValues } from "../commands/values.js";
@@ -62,6 +62,7 @@ async function acquire(
       waitMs,
       owner: ownerBytes(owner),
       durability: durabilityOf(values),
+      note: noteBytes(values),
       renew: true,
       signal: signals.signal,
       deadlineMs: limitMs,

@@ -7,7 +7,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { doubted } from "../../client/values/errors.js";
-import { SvcError, type Durability, type LockGrant } from "../../client/mod.js";
+import { SvcError, type LockGrant, type TryStep } from "../../client/mod.js";
 import {
   INVALID_INPUT_REMARK,
   durabilityOf,
@@ -18,7 +18,7 @@ import {
 } from "../invocation/context.js";
 import { doubt, isRefusal } from "../invocation/failures.js";
 import { ownerText } from "../terminal/format.js";
-import { newOwner, ownerBytes } from "../lock-run/owners.js";
+import { newOwner, noteBytes, ownerBytes } from "../lock-run/owners.js";
 import type { OptionValues } from "../commands/values.js";
 
 const UNLOCKED = 3;
@@ -49,7 +49,7 @@ function keepDoubt(error: unknown): never {
  */
 async function tryUntil(
   resource: string,
-  step: { readonly owner: Uint8Array; readonly leaseMs: number; readonly durability: Durability },
+  step: Omit<TryStep, "waitMs">,
   waitMs: number,
   context: RunContext,
 ): Promise<LockGrant | null> {
@@ -85,6 +85,7 @@ async function lock(values: OptionValues, context: RunContext): Promise<Outcome>
     owner: ownerBytes(owner),
     leaseMs: values.requiredNumber("--expires"),
     durability: durabilityOf(values),
+    note: noteBytes(values),
   };
   let grant: LockGrant | null;
   try {

@@ -11,13 +11,14 @@ import { randomBytes } from "node:crypto";
 import { onAbort } from "../time/pause.js";
 import { CancelledError, ClosedError, TimeoutError } from "../values/errors.js";
 import {
+  changeGrant,
   tryExtend,
   tryLock,
   unlock,
   type LockRequest,
   type TryLockRequest,
 } from "./lock-operations.js";
-import type { LockGrant } from "./lock-shapes.js";
+import type { LockExtension, LockGrant } from "./lock-shapes.js";
 import { newTrace, type Caller, type Calling } from "../call/operation.js";
 import type { MonotonicClock } from "../values/options.js";
 import { INT32_MAX } from "../../base/int64.js";
@@ -42,6 +43,10 @@ export interface Wish {
 /** A grant: its token, when the lease began at the earliest, and how long it is from then on. */
 export interface Grant {
   readonly fencingToken: bigint;
+  /** The service knows which grant is meant when it is told the token. */
+  readonly isNamed: boolean;
+  /** Owners who wait for the lock. */
+  readonly waiters: number;
   readonly sentMs: number;
   readonly leaseMs: number;
 }
@@ -126,7 +131,7 @@ export class Acquisition {
 
   /** The grant, or null when its lease is over already. */
   private async confirmed(
-    { fencingToken, leaseLeftMs, waitedMs }: LockGrant,
+    { fencingToken, leaseLeftMs, waitedMs, waiters }: LockGrant,
     endMs: number,
   ): Promise<Grant | null> {
     const { clock, trace } = this;
@@ -137,27 +142,34 @@ export class Acquisition {
       const leftMs = beganMs + leaseLeftMs - clock.nowMs();
       if (trace.doubtfulSentMs < 0) trace.doubtfulSentMs = trace.sentMs;
       if (leftMs > request.expiresMs * (1 - CONFIRM_SHARE)) {
-        return { fencingToken, sentMs: beganMs, leaseMs: leaseLeftMs };
+        const told = { fencingToken, isNamed: true, waiters };
+        return { ...told, sentMs: beganMs, leaseMs: leaseLeftMs };
       }
-      return this.extended(endMs);
+      return this.extended(endMs, fencingToken);
     }
     const sentMs = trace.doubtfulSentMs >= 0 ? trace.doubtfulSentMs : trace.sentMs;
     // From here on something is held: whatever fails must release it.
     if (trace.doubtfulSentMs < 0) trace.doubtfulSentMs = sentMs;
     const old = clock.nowMs() - sentMs > request.expiresMs * CONFIRM_SHARE;
-    if (!ownOwner && !old) return { fencingToken, sentMs, leaseMs: request.expiresMs };
+    const leaseMs = request.expiresMs;
+    if (!ownOwner && !old) return { fencingToken, isNamed: false, waiters, sentMs, leaseMs };
     return this.extended(endMs);
   }
 
-  /** The grant with a new lease, or null when the lock is not ours any more. */
-  private async extended(endMs: number): Promise<Grant | null> {
-    const { request } = this.wish;
+  /**
+   * The grant with a new lease, or null when the lock is not ours any more. `named`: its token,
+   * where the service knows what to do with it.
+   */
+  private async extended(endMs: number, named?: bigint): Promise<Grant | null> {
+    const { caller } = this;
+    const request = { ...this.wish.request, fencingToken: named };
     const inner = newTrace();
     const calling = this.calling(endMs, { trace: inner });
-    const answer = await this.abandonable(() => this.caller.call(tryExtend, request, calling));
-    if (!answer.extended) return null;
-    const { fencingToken } = answer;
-    return { fencingToken, sentMs: inner.sentMs, leaseMs: request.expiresMs };
+    const extend = (): Promise<LockExtension> => changeGrant(caller, tryExtend, request, calling);
+    const { extended, fencingToken, waiters } = await this.abandonable(extend);
+    if (!extended) return null;
+    const isNamed = named !== undefined;
+    return { fencingToken, isNamed, waiters, sentMs: inner.sentMs, leaseMs: request.expiresMs };
   }
 
   /** For a call that ends with the acquire, at `endMs` of the clock; throws TimeoutError then. */

@@ -10,8 +10,8 @@ import { decodeText } from "../../base/bytes.js";
 import { localFailure, SvcError, UnknownOutcomeError } from "../values/errors.js";
 import type { Timer } from "../time/platform.js";
 import { LeaseWatch } from "./lease.js";
-import { getLock, tryExtend, unlock, type LockRequest } from "./lock-operations.js";
-import type { LockInfo, UnlockAnswer } from "./lock-shapes.js";
+import { changeGrant, getLock, tryExtend, unlock, type LockRequest } from "./lock-operations.js";
+import { noteOf, type ExtendOptions, type LockInfo, type UnlockAnswer } from "./lock-shapes.js";
 import { toSafeNumber } from "../values/numbers.js";
 import { newTrace, type Caller, type Calling } from "../call/operation.js";
 import {
@@ -37,6 +37,8 @@ export interface HandleFacts {
   readonly clock: MonotonicClock;
   readonly request: LockRequest;
   readonly renew: boolean;
+  /** Who waited for the lock when it was granted. */
+  readonly waiters: number;
   /** Called when the handle needs no care any more. */
   readonly onEnd: (handle: LockHandle) => void;
 }
@@ -74,6 +76,7 @@ export class LockHandle {
   private releasing: Promise<boolean> | null = null;
   private heldUntilReleased = false;
   private releaseDoubtful = false;
+  private waitersTold: number;
 
   /**
    * @internal `sentMs`: when the lease began at the earliest; null = not acquired. `firstMs`: how
@@ -94,6 +97,7 @@ export class LockHandle {
     this.acquired = sentMs !== null;
     this.fencingToken = fencingToken;
     this.leaseMs = request.expiresMs;
+    this.waitersTold = facts.waiters;
     this.watch = new LeaseWatch(facts.caller.platform, facts.clock, request.resource, () =>
       this.stop(),
     );
@@ -123,6 +127,11 @@ export class LockHandle {
     return this.watch.remainingMs;
   }
 
+  /** How many owners waited for the lock when it was granted or extended last. */
+  get waiters(): number {
+    return this.waitersTold;
+  }
+
   /** The token as a number; throws SvcRangeError beyond 2^53. */
   get fencingTokenNumber(): number {
     return toSafeNumber(this.fencingToken);
@@ -142,10 +151,11 @@ export class LockHandle {
    * @example
    * if (!(await lock.extend(60_000))) throw new Error("lost");
    */
-  async extend(leaseMs: number = this.leaseMs, options?: CallOptions): Promise<boolean> {
+  async extend(leaseMs: number = this.leaseMs, options?: ExtendOptions): Promise<boolean> {
     durationMs("leaseMs", leaseMs, 1);
     const calling = callOptions(options);
-    return this.inTurn(() => this.extendNow(leaseMs, calling));
+    const note = noteOf(options?.note);
+    return this.inTurn(() => this.extendNow(leaseMs, calling, note));
   }
 
   /**
@@ -200,7 +210,7 @@ export class LockHandle {
     const { caller, request } = this.facts;
     let answer: UnlockAnswer;
     try {
-      answer = await caller.call(unlock, request, options);
+      answer = await changeGrant(caller, unlock, request, options);
     } catch (error) {
       if (error instanceof SvcError && error.outcome !== "none") this.releaseDoubtful = true;
       throw error;
@@ -218,14 +228,15 @@ export class LockHandle {
     return result;
   }
 
-  private async extendNow(leaseMs: number, calling: Calling): Promise<boolean> {
+  private async extendNow(leaseMs: number, calling: Calling, note?: Uint8Array): Promise<boolean> {
     if (!this.watch.held) return false;
     const { caller, clock, request } = this.facts;
     this.watch.mayShorten(clock.nowMs(), leaseMs);
     const trace = newTrace();
     try {
-      const wanted = { ...request, expiresMs: leaseMs };
-      const answer = await caller.call(tryExtend, wanted, { ...calling, trace });
+      const wanted = { ...request, expiresMs: leaseMs, note };
+      const answer = await changeGrant(caller, tryExtend, wanted, { ...calling, trace });
+      this.waitersTold = answer.waiters;
       if (!answer.extended || answer.fencingToken !== this.fencingToken) {
         this.lose(answer.refusal === "not-held" ? "is held by nobody" : "has another holder");
         return false;

@@ -7,10 +7,15 @@
 import { decodeText } from "../../base/bytes.js";
 import type { Int64Halves, ProtoReader, ProtoWriter } from "../../proto/codec.js";
 import * as messages from "../../proto/generated/locks.js";
-import { InvalidInputError, ServerError, type SvcError } from "../values/errors.js";
+import {
+  InvalidInputError,
+  NotAtLevelError,
+  ServerError,
+  type SvcError,
+} from "../values/errors.js";
 import { bigintOf, intOf, jsonText, textOrNull, type JsonObject } from "../values/json.js";
 import { fromHalves, stampFromJson, stampOf, type Timestamp } from "../values/numbers.js";
-import type { Operation } from "../call/operation.js";
+import type { Caller, Calling, Operation } from "../call/operation.js";
 import { aborted, mustRetry } from "../sequences/sequence-answers.js";
 import type { LockExtension, LockGrant, LockInfo, UnlockAnswer } from "./lock-shapes.js";
 
@@ -22,6 +27,10 @@ export interface LockRequest {
   readonly owner: Uint8Array;
   readonly expiresMs: number;
   readonly durability: WireDurability;
+  /** Of the one grant that a change is about; absent: whichever it is. */
+  readonly fencingToken?: bigint | undefined;
+  /** Of the grant, or its new one; absent: none, or as it was. */
+  readonly note?: Uint8Array | undefined;
 }
 /** A try that may wait at the server. */
 export interface TryLockRequest extends LockRequest {
@@ -46,9 +55,14 @@ interface TryLockAnswer extends LockAnswer {
   position: number;
   waiters: number;
 }
+interface ExtendAnswer extends LockAnswer {
+  waiters: number;
+}
 interface LockInfoAnswer extends LockAnswer {
   readonly owner: Uint8Array;
   readonly expires: Timestamp;
+  readonly note: Uint8Array | null;
+  readonly waiters: number;
 }
 
 const Type = messages.GrpcLockResponseType;
@@ -124,9 +138,23 @@ function toHalves(value: bigint): Int64Halves {
   return { high, low: Number(BigInt.asIntN(32, value)), unsigned: true };
 }
 
-function restBody(request: LockRequest): string {
-  const { resource, owner, expiresMs, durability } = request;
-  return jsonText({ resource, owner: ownerToRest(owner), expiresMs, durability });
+/** Only what is given: older services know no other members. */
+function restBody(request: LockRequest, more: object = {}): string {
+  const { resource, owner, expiresMs, durability, note } = request;
+  const told = note === undefined ? {} : { note: ownerToRest(note) };
+  return jsonText({ resource, owner: ownerToRest(owner), expiresMs, durability, ...told, ...more });
+}
+
+function tokenMember({ fencingToken }: LockRequest): object {
+  return fencingToken === undefined ? {} : { fencingToken };
+}
+
+function writeToken(writer: ProtoWriter, tag: number, token: bigint | undefined): void {
+  if (token !== undefined) writer.uint32(tag).int64(toHalves(token));
+}
+
+function writeNote(writer: ProtoWriter, tag: number, note: Uint8Array | undefined): void {
+  if (note !== undefined) writer.uint32(tag).bytes(note);
 }
 
 /** As `answerFromGrpc`, with fields 5 to 8. */
@@ -141,6 +169,20 @@ function triedFromGrpc(reader: ProtoReader, lengthBytes: number): TryLockAnswer 
     else if (tag === 48) answer.waitedMs = Number(fromHalves(reader.int64() as Int64Halves));
     else if (tag === 56) answer.position = reader.int32();
     else if (tag === 64) answer.waiters = reader.int32();
+    else reader.skipType(tag & 7);
+  }
+  return answer;
+}
+
+/** As `answerFromGrpc`, with field 6. */
+function extendedFromGrpc(reader: ProtoReader, lengthBytes: number): ExtendAnswer {
+  const end = reader.pos + lengthBytes;
+  const answer: ExtendAnswer = { type: 0, fencingToken: 0n, waiters: 0 };
+  while (reader.pos < end) {
+    const tag = reader.uint32();
+    if (tag === 16) answer.type = reader.int32();
+    else if (tag === 24) answer.fencingToken = fromHalves(reader.int64() as Int64Halves);
+    else if (tag === 48) answer.waiters = reader.int32();
     else reader.skipType(tag & 7);
   }
   return answer;
@@ -182,14 +224,14 @@ export const tryLock: Operation<TryLockRequest, TryLockAnswer, LockGrant> = {
     body(request) {
       const waitMs = waitMsOf(request);
       if (waitMs === 0) return restBody(request);
-      const { resource, owner, expiresMs, durability, waitId = 0n, tryNumber = 0n } = request;
-      const wait = { waitMs, waitId, try: tryNumber };
-      return jsonText({ resource, owner: ownerToRest(owner), expiresMs, durability, ...wait });
+      const { waitId = 0n, tryNumber = 0n } = request;
+      return restBody(request, { waitMs, waitId, try: tryNumber });
     },
   },
   write(request, writer) {
     writer.uint32(10).string(request.resource).uint32(18).bytes(request.owner);
     writeLease(request, writer);
+    writeNote(writer, 58, request.note);
     const waitMs = waitMsOf(request);
     if (waitMs === 0) return;
     writer.uint32(40).int32(waitMs);
@@ -212,24 +254,33 @@ export const tryLock: Operation<TryLockRequest, TryLockAnswer, LockGrant> = {
   },
 };
 
-export const tryExtend: Operation<LockRequest, LockAnswer, LockExtension> = {
+export const tryExtend: Operation<LockRequest, ExtendAnswer, LockExtension> = {
   name: "locks.tryExtend",
   path: "/Locker/TryExtendLock",
   stream: { kind: "locks", type: 2, field: 5 },
   route: { space: "locks", field: 4, name: ({ resource }) => resource },
-  rest: { method: "POST", path: () => "/v1/locks/try-extend", body: restBody },
+  rest: {
+    method: "POST",
+    path: () => "/v1/locks/try-extend",
+    body: (request) => restBody(request, tokenMember(request)),
+  },
   write(request, writer) {
     writer.uint32(10).string(request.resource).uint32(18).bytes(request.owner);
     writeLease(request, writer);
+    writeToken(writer, 40, request.fencingToken);
+    writeNote(writer, 50, request.note);
   },
-  fromGrpc: answerFromGrpc,
-  fromRest: answerFromRest,
+  fromGrpc: extendedFromGrpc,
+  fromRest: (body) => {
+    return { ...answerFromRest(body), waiters: numberOrNull(body, "waiters") ?? 0 };
+  },
   repeat: () => true,
   settle(answer, request, doubtful) {
-    const { type, fencingToken } = answer;
-    if (type === EXTENDED) return { extended: true, refusal: null, fencingToken };
-    if (type === NOT_HELD) return { extended: false, refusal: "not-held", fencingToken: 0n };
-    if (type === OTHER_OWNER) return { extended: false, refusal: "other-owner", fencingToken: 0n };
+    const { type, fencingToken, waiters } = answer;
+    if (type === EXTENDED) return { extended: true, refusal: null, fencingToken, waiters };
+    const none = { extended: false, fencingToken: 0n, waiters } as const;
+    if (type === NOT_HELD) return { ...none, refusal: "not-held" };
+    if (type === OTHER_OWNER) return { ...none, refusal: "other-owner" };
     throw failure(type, request.resource, doubtful);
   },
 };
@@ -242,12 +293,15 @@ export const unlock: Operation<LockRequest, LockAnswer, UnlockAnswer> = {
   rest: {
     method: "POST",
     path: () => "/v1/locks/try-unlock",
-    body: ({ resource, owner, durability }) =>
-      jsonText({ resource, owner: ownerToRest(owner), durability }),
+    body: (request) => {
+      const { resource, owner, durability } = request;
+      return jsonText({ resource, owner: ownerToRest(owner), durability, ...tokenMember(request) });
+    },
   },
   write(request, writer) {
     writer.uint32(10).string(request.resource).uint32(18).bytes(request.owner);
     writer.uint32(24).int32(request.durability);
+    writeToken(writer, 32, request.fencingToken);
   },
   fromGrpc: answerFromGrpc,
   fromRest: answerFromRest,
@@ -259,6 +313,24 @@ export const unlock: Operation<LockRequest, LockAnswer, UnlockAnswer> = {
     throw failure(type, request.resource, doubtful);
   },
 };
+
+/**
+ * Changes a grant. A node that has not heard yet that its cluster knows which grant is meant is
+ * told of none, as those are that never will.
+ */
+export async function changeGrant<Answer, Result>(
+  caller: Caller,
+  operation: Operation<LockRequest, Answer, Result>,
+  request: LockRequest,
+  calling: Calling | undefined,
+): Promise<Result> {
+  try {
+    return await caller.call(operation, request, calling);
+  } catch (error) {
+    if (!(error instanceof NotAtLevelError) || request.fencingToken === undefined) throw error;
+    return caller.call(operation, { ...request, fencingToken: undefined }, calling);
+  }
+}
 
 export const getLock: Operation<LockInfoRequest, LockInfoAnswer, LockInfo | null> = {
   name: "locks.info",
@@ -282,6 +354,8 @@ export const getLock: Operation<LockInfoRequest, LockInfoAnswer, LockInfo | null
       fencingToken: fromHalves(message.FencingToken),
       owner: message.Owner === null ? NO_BYTES : Uint8Array.from(message.Owner),
       expires: stampOf(ExpiresNode, ExpiresPhysical, ExpiresCounter),
+      note: message.Note === null ? null : Uint8Array.from(message.Note),
+      waiters: message.Waiters,
     };
   },
   fromRest(body) {
@@ -289,13 +363,16 @@ export const getLock: Operation<LockInfoRequest, LockInfoAnswer, LockInfo | null
       ...answerFromRest(body),
       owner: ownerFromRest(textOrNull(body, "owner")),
       expires: stampFromJson(body, "expires"),
+      note: typeof body["note"] === "string" ? ownerFromRest(body["note"]) : null,
+      waiters: numberOrNull(body, "waiters") ?? 0,
     };
   },
   repeat: () => true,
   settle(answer, request) {
     if (answer.type === NOT_HELD) return null;
     if (answer.type !== GOT) throw failure(answer.type, request.resource, false);
-    const { owner, fencingToken, expires } = answer;
-    return { owner, ownerText: decodeText(owner), fencingToken, expires };
+    const { owner, fencingToken, expires, note, waiters } = answer;
+    const noteText = note === null ? null : decodeText(note);
+    return { owner, ownerText: decodeText(owner), fencingToken, expires, note, noteText, waiters };
   },
 };

@@ -4,8 +4,14 @@
  * Invariants: 1. Tokens and other 64-bit numbers are bigint. 2. Owners are bytes on the wire; text
  * given by the caller is its UTF-8 form.
  */
+import { bytesOf } from "../values/arguments.js";
 import type { CallOptions, Durability } from "../values/options.js";
 import type { Timestamp } from "../values/numbers.js";
+
+/** @internal A copy: the caller may change its own while the lock is waited for. */
+export function noteOf(note: string | Uint8Array | undefined): Uint8Array | undefined {
+  return note === undefined ? undefined : Uint8Array.from(bytesOf("note", note));
+}
 
 export interface LockCallOptions extends CallOptions {
   /** Persistent (default): survives restarts of the service. */
@@ -27,6 +33,14 @@ export interface AcquireOptions extends LockCallOptions {
   readonly owner?: string | Uint8Array | undefined;
   /** Extend the lease at a third of it until released (default true). */
   readonly renew?: boolean | undefined;
+  /** What others are shown of the grant, at most 1024 bytes (default: nothing). */
+  readonly note?: string | Uint8Array | undefined;
+}
+
+/** Options of `extend` of a handle. */
+export interface ExtendOptions extends CallOptions {
+  /** Takes the place of the note that the grant has. */
+  readonly note?: string | Uint8Array | undefined;
 }
 
 /** Answer of `tryLock`. Not acquired: another owner holds it now. */
@@ -58,6 +72,8 @@ export interface LockExtension {
   /** Why not: nobody holds the lock, or another owner does. */
   readonly refusal: "not-held" | "other-owner" | null;
   readonly fencingToken: bigint;
+  /** How many owners wait for the lock. */
+  readonly waiters: number;
 }
 
 /** Answer of `unlock`. */
@@ -76,4 +92,10 @@ export interface LockInfo {
   readonly fencingToken: bigint;
   /** Estimated end of the lease, for information only. */
   readonly expires: Timestamp;
+  /** What the holder had to say; null: nothing. */
+  readonly note: Uint8Array | null;
+  /** The note as text, or null when there is none or its bytes are not UTF-8. */
+  readonly noteText: string | null;
+  /** How many owners wait for the lock. */
+  readonly waiters: number;
 }

@@ -20,17 +20,19 @@ import { ClosedError, InvalidInputError, LockNotAcquiredError } from "../values/
 import { Acquisition } from "./lock-acquisition.js";
 import { LockHandle } from "./lock-handle.js";
 import { getLock, tryExtend, tryLock, unlock, type LockRequest } from "./lock-operations.js";
-import type {
-  AcquireOptions,
-  LockCallOptions,
-  LockExtension,
-  LockGrant,
-  LockInfo,
-  UnlockAnswer,
+import {
+  noteOf,
+  type AcquireOptions,
+  type LockCallOptions,
+  type LockExtension,
+  type LockGrant,
+  type LockInfo,
+  type UnlockAnswer,
 } from "./lock-shapes.js";
 import type { Caller } from "../call/operation.js";
 import { checkDeadline, durationMs, type MonotonicClock } from "../values/options.js";
 import { pause } from "../time/pause.js";
+import { int64Of, type Int64Input } from "../values/numbers.js";
 
 const OWNER_BYTES = 16;
 const RETRY_DEFAULT_MS = 100;
@@ -42,13 +44,30 @@ export interface LockStep extends LockCallOptions {
   readonly leaseMs: number;
 }
 
+/** A single change of a lease. */
+export interface ExtendStep extends LockStep {
+  /**
+   * Of the one grant that is meant; another one of the same owner is refused as another owner's. A
+   * service that has not been upgraded to know of it refuses with NotAtLevelError.
+   */
+  readonly fencingToken?: Int64Input | undefined;
+  /** Takes the place of the note that the grant has. */
+  readonly note?: string | Uint8Array | undefined;
+}
+
 /** A single try, which may wait. */
 export interface TryStep extends LockStep {
+  /** What others are shown of the grant, at most 1024 bytes (default: nothing). */
+  readonly note?: string | Uint8Array | undefined;
   /**
    * How long it waits at the service while another owner holds the lock, a minute at most (ms,
    * default 0). A service that does not know waiting says at once that it is held.
    */
   readonly waitMs?: number | undefined;
+}
+
+function tokenOf(token: Int64Input | undefined): bigint | undefined {
+  return token === undefined ? undefined : int64Of("fencingToken", token);
 }
 
 function ownerBytes(owner: string | Uint8Array): Uint8Array {
@@ -105,6 +124,7 @@ export class Locks {
       owner: ownerBytes(owner === undefined ? randomBytes(OWNER_BYTES).toString("hex") : owner),
       expiresMs: durationMs("leaseMs", options.leaseMs, 1),
       durability: durabilityOf(options.durability),
+      note: noteOf(options.note),
     };
     checkSignal(options.signal);
     if (waitMs !== Number.POSITIVE_INFINITY) durationMs("waitMs", waitMs, 0);
@@ -126,10 +146,12 @@ export class Locks {
     this.acquiring.set(acquisition, running);
     try {
       const grant = await running;
-      const facts = this.handleFacts(request);
+      const facts = this.handleFacts({ ...request, note: undefined });
       if (grant === null) return new LockHandle({ ...facts, renew: false }, 0n, null);
-      const { fencingToken, sentMs, leaseMs } = grant;
-      const handle = new LockHandle({ ...facts, renew }, fencingToken, sentMs, leaseMs);
+      const { fencingToken, isNamed, waiters, sentMs, leaseMs } = grant;
+      const held = isNamed ? { ...facts.request, fencingToken } : facts.request;
+      const ours = { ...facts, request: held, renew, waiters };
+      const handle = new LockHandle(ours, fencingToken, sentMs, leaseMs);
       this.handles.add(handle);
       if (!this.closed) return handle;
       // Closed in the very turn in which the grant came: closing releases all handles.
@@ -176,8 +198,8 @@ export class Locks {
    * const grant = await client.locks.tryLock("nightly", { owner: "me", leaseMs: 30_000 });
    */
   async tryLock(resource: string, step: TryStep): Promise<LockGrant> {
-    const { waitMs = 0 } = membersOf("step", step);
-    const request = stepRequest(resource, step);
+    const { waitMs = 0, note } = membersOf("step", step);
+    const request = { ...stepRequest(resource, step), note: noteOf(note) };
     if (waitMs === 0) return this.facts.caller.call(tryLock, request, step);
     const { clock } = this.facts;
     const untilMs = clock.nowMs() + durationMs("waitMs", waitMs, 0);
@@ -194,8 +216,11 @@ export class Locks {
    * @example
    * const { extended } = await client.locks.tryExtend("nightly", { owner: "me", leaseMs: 30_000 });
    */
-  async tryExtend(resource: string, step: LockStep): Promise<LockExtension> {
-    return this.facts.caller.call(tryExtend, stepRequest(resource, step), step);
+  async tryExtend(resource: string, step: ExtendStep): Promise<LockExtension> {
+    const { fencingToken, note } = membersOf("step", step);
+    const token = tokenOf(fencingToken);
+    const request = { ...stepRequest(resource, step), fencingToken: token, note: noteOf(note) };
+    return this.facts.caller.call(tryExtend, request, step);
   }
 
   /**
@@ -206,9 +231,10 @@ export class Locks {
    */
   async unlock(
     resource: string,
-    step: LockCallOptions & { readonly owner: string | Uint8Array },
+    step: LockCallOptions & Pick<ExtendStep, "owner" | "fencingToken">,
   ): Promise<UnlockAnswer> {
-    const request = stepRequest(resource, { ...membersOf("step", step), leaseMs: 1 });
+    const asked = stepRequest(resource, { ...membersOf("step", step), leaseMs: 1 });
+    const request = { ...asked, fencingToken: tokenOf(step.fencingToken) };
     return this.facts.caller.call(unlock, request, step);
   }
 
@@ -253,6 +279,7 @@ export class Locks {
       caller,
       clock,
       request,
+      waiters: 0,
       onEnd: (handle: LockHandle): void => void this.handles.delete(handle),
     };
   }

@@ -23,11 +23,14 @@ export interface WaitingSettings {
 /** Bytes of a command beside resource and owner, at most. */
 const COMMAND_BYTES = 48;
 
-export function tryCommand(resource: string, { owner, expiresMs }: Place): LockCommand {
-  return { kind: "try-lock", resource, owner, expiresMs };
+export function tryCommand(resource: string, { owner, expiresMs, note }: Place): LockCommand {
+  if (note === null) return { kind: "try-lock", resource, owner, expiresMs };
+  return { kind: "lock-with-note", resource, owner, expiresMs, note };
 }
 
 /** An upper bound of what a command takes. */
-export function commandBytes({ resource, owner }: LockCommand): number {
-  return COMMAND_BYTES + textSizeBytes(resource) + owner.length;
+export function commandBytes(command: LockCommand): number {
+  const { resource, owner } = command;
+  const noteBytes = "note" in command ? (command.note?.length ?? 0) : 0;
+  return COMMAND_BYTES + textSizeBytes(resource) + owner.length + noteBytes;
 }

@@ -5,7 +5,15 @@
  * Pure. Part of the vocabulary in command.ts, which gives it out again.
  */
 import type { CommandCodecs } from "./fields.js";
-import { int32, text } from "./fields.js";
+import {
+  int32,
+  int64,
+  optionalBytes,
+  optionalInt64,
+  readOptionalBytes,
+  readOptionalInt64,
+  text,
+} from "./fields.js";
 
 export interface TryLockCommand {
   readonly kind: "try-lock";
@@ -25,13 +33,46 @@ export interface TryUnlockCommand {
   readonly owner: Uint8Array;
 }
 
+/** As try-lock; what is granted has a note. */
+export interface LockWithNoteCommand {
+  readonly kind: "lock-with-note";
+  readonly resource: string;
+  readonly owner: Uint8Array;
+  readonly expiresMs: number;
+  readonly note: Uint8Array;
+}
+/** As try-extend, of one grant alone or with another note. */
+export interface ExtendGrantCommand {
+  readonly kind: "extend-grant";
+  readonly resource: string;
+  readonly owner: Uint8Array;
+  readonly expiresMs: number;
+  /** Of the one grant that it is about; null: whichever it is. */
+  readonly token: bigint | null;
+  /** null: that of the grant stays. */
+  readonly note: Uint8Array | null;
+}
+/** As try-unlock, of one grant alone. */
+export interface UnlockGrantCommand {
+  readonly kind: "unlock-grant";
+  readonly resource: string;
+  readonly owner: Uint8Array;
+  readonly token: bigint;
+}
+
 export interface LockOutcome {
   readonly kind: "lock";
   readonly type: number;
   readonly token: bigint;
 }
 
-export type LockCommand = TryLockCommand | TryExtendCommand | TryUnlockCommand;
+export type LockCommand =
+  | TryLockCommand
+  | TryExtendCommand
+  | TryUnlockCommand
+  | LockWithNoteCommand
+  | ExtendGrantCommand
+  | UnlockGrantCommand;
 
 export const LOCK_COMMANDS: CommandCodecs<LockCommand> = {
   "try-lock": {
@@ -67,5 +108,53 @@ export const LOCK_COMMANDS: CommandCodecs<LockCommand> = {
     version: 1,
     write: (writer, command) => void text(writer, command.resource).bytes(command.owner),
     read: (reader) => ({ kind: "try-unlock", resource: reader.text(), owner: reader.bytes() }),
+  },
+  "lock-with-note": {
+    number: 4,
+    version: 1,
+    write(writer, command) {
+      text(writer, command.resource).bytes(command.owner);
+      int32(writer, command.expiresMs);
+      writer.bytes(command.note);
+    },
+    read: (reader) => ({
+      kind: "lock-with-note",
+      resource: reader.text(),
+      owner: reader.bytes(),
+      expiresMs: reader.int32(),
+      note: reader.bytes(),
+    }),
+  },
+  "extend-grant": {
+    number: 5,
+    version: 1,
+    write(writer, command) {
+      text(writer, command.resource).bytes(command.owner);
+      int32(writer, command.expiresMs);
+      optionalInt64(writer, command.token);
+      optionalBytes(writer, command.note);
+    },
+    read: (reader) => ({
+      kind: "extend-grant",
+      resource: reader.text(),
+      owner: reader.bytes(),
+      expiresMs: reader.int32(),
+      token: readOptionalInt64(reader),
+      note: readOptionalBytes(reader),
+    }),
+  },
+  "unlock-grant": {
+    number: 6,
+    version: 1,
+    write(writer, command) {
+      text(writer, command.resource).bytes(command.owner);
+      int64(writer, command.token);
+    },
+    read: (reader) => ({
+      kind: "unlock-grant",
+      resource: reader.text(),
+      owner: reader.bytes(),
+      token: reader.int64(),
+    }),
   },
 };

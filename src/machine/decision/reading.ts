@@ -10,6 +10,8 @@ export interface LockReading {
   /** LockType got, doesNotExist or invalidInput. */
   readonly type: number;
   readonly owner: Uint8Array | null;
+  /** Of the grant; null: none. */
+  readonly note: Uint8Array | null;
   readonly token: bigint;
   /** Lease clock (ms); 0 when not got. */
   readonly leaseEndMs: number;

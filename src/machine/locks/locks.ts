@@ -9,13 +9,17 @@
  */
 import { present } from "../../base/assert.js";
 import { equalBytes } from "../../base/bytes.js";
+import { LOCK_NOTE_MAX_BYTES } from "../../base/limits.js";
 import {
   LockType,
+  type ExtendGrantCommand,
   type LockCommand,
   type LockOutcome,
+  type LockWithNoteCommand,
   type TryExtendCommand,
   type TryLockCommand,
   type TryUnlockCommand,
+  type UnlockGrantCommand,
 } from "../commands/command.js";
 import type { DecisionContext, Rules } from "../decision/context.js";
 import { RowKind, type ByteKey } from "../store/keys.js";
@@ -30,6 +34,9 @@ import {
 import { isOwner, resourceKey } from "../store/names.js";
 import type { LockReading } from "../decision/reading.js";
 import type { ReadableRows } from "../store/rows.js";
+
+/** What the commands that name no grant are about. */
+const ANY_GRANT = { token: null, note: null } as const;
 
 function outcome(type: number, token: bigint): LockOutcome {
   return { kind: "lock", type, token };
@@ -57,12 +64,21 @@ function noteLapse(context: DecisionContext, row: LockRow | null): void {
   if (row?.state === LockState.held && ended(row.endMs, context.nowMs)) context.lapsedLocks++;
 }
 
-/** L1, L2, L3, L12, L13. */
-function tryLock(context: DecisionContext, command: TryLockCommand): LockOutcome {
+function isNote(note: Uint8Array | null): boolean {
+  return note === null || note.length <= LOCK_NOTE_MAX_BYTES;
+}
+
+/** L1, L2, L3, L12, L13, Q17. */
+function tryLock(
+  context: DecisionContext,
+  command: TryLockCommand | LockWithNoteCommand,
+): LockOutcome {
   const key = resourceKey(command.resource);
   if (key === null || !isOwner(command.owner) || !isLeaseDuration(command.expiresMs)) {
     return refusal(LockType.invalidInput);
   }
+  const note = command.kind === "try-lock" ? null : command.note;
+  if (!isNote(note)) return refusal(LockType.invalidInput);
   const row = load(context.rows, key);
   if (isHeld(row, context.nowMs)) {
     if (equalBytes(row.owner, command.owner)) return outcome(LockType.locked, row.token);
@@ -72,33 +88,46 @@ function tryLock(context: DecisionContext, command: TryLockCommand): LockOutcome
   const token = next > context.tokenFloor ? next : context.tokenFloor;
   if (token > context.tokenCeiling) return refusal(LockType.errored);
   noteLapse(context, row);
-  const bytes = heldLockRow(token, leaseEnd(context.nowMs, command.expiresMs), command.owner);
+  const untilMs = leaseEnd(context.nowMs, command.expiresMs);
+  const bytes = heldLockRow(token, untilMs, command.owner, note);
   if (row === null) context.rows.insert(RowKind.lock, key, bytes);
   else context.rows.put(RowKind.lock, key, bytes);
   return outcome(LockType.locked, token);
 }
 
-/** L4, L5, L6. */
-function tryExtend(context: DecisionContext, command: TryExtendCommand): LockOutcome {
+/** L4, L5, L6, Q13, Q17. */
+function tryExtend(
+  context: DecisionContext,
+  command: TryExtendCommand | ExtendGrantCommand,
+): LockOutcome {
   const key = resourceKey(command.resource);
   if (key === null || !isOwner(command.owner) || !isLeaseDuration(command.expiresMs)) {
     return refusal(LockType.invalidInput);
   }
+  const { token, note } = command.kind === "try-extend" ? ANY_GRANT : command;
+  if (!isNote(note)) return refusal(LockType.invalidInput);
   const row = load(context.rows, key);
   if (!isHeld(row, context.nowMs)) return refusal(LockType.doesNotExist);
   if (!equalBytes(row.owner, command.owner)) return refusal(LockType.invalidOwner);
+  if (token !== null && token !== row.token) return refusal(LockType.invalidOwner);
   const endMs = leaseEnd(context.nowMs, command.expiresMs);
-  context.rows.put(RowKind.lock, key, heldLockRow(row.token, endMs, row.owner));
+  context.rows.put(RowKind.lock, key, heldLockRow(row.token, endMs, row.owner, note ?? row.note));
   return outcome(LockType.extended, row.token);
 }
 
-/** L7, L8, L9: the lease end plays no part, only whether the last grant was released. */
-function tryUnlock(context: DecisionContext, command: TryUnlockCommand): LockOutcome {
+/** L7, L8, L9, Q13: the lease end plays no part, only whether the last grant was released. */
+function tryUnlock(
+  context: DecisionContext,
+  command: TryUnlockCommand | UnlockGrantCommand,
+): LockOutcome {
   const key = resourceKey(command.resource);
   if (key === null || !isOwner(command.owner)) return refusal(LockType.invalidInput);
   const row = load(context.rows, key);
   if (row === null || row.state === LockState.released) return refusal(LockType.doesNotExist);
   if (!equalBytes(row.owner, command.owner)) return refusal(LockType.invalidOwner);
+  if (command.kind === "unlock-grant" && command.token !== row.token) {
+    return refusal(LockType.invalidOwner);
+  }
   noteLapse(context, row);
   // An ended lease keeps its end: retention counts from when the lock became free.
   const freeMs = Math.min(row.endMs, context.nowMs);
@@ -111,10 +140,11 @@ export function readLock(rows: ReadableRows, resource: string, nowMs: number): L
   const key = resourceKey(resource);
   const row = key === null ? null : load(rows, key);
   if (isHeld(row, nowMs)) {
-    return { type: LockType.got, owner: row.owner, token: row.token, leaseEndMs: row.endMs };
+    const { owner, note, token, endMs: leaseEndMs } = row;
+    return { type: LockType.got, owner, note, token, leaseEndMs };
   }
   const type = key === null ? LockType.invalidInput : LockType.doesNotExist;
-  return { type, owner: null, token: 0n, leaseEndMs: 0 };
+  return { type, owner: null, note: null, token: 0n, leaseEndMs: 0 };
 }
 
 /**
@@ -140,4 +170,7 @@ export const LOCK_RULES: Rules<LockCommand, LockOutcome> = {
   "try-lock": tryLock,
   "try-extend": tryExtend,
   "try-unlock": tryUnlock,
+  "lock-with-note": tryLock,
+  "extend-grant": tryExtend,
+  "unlock-grant": tryUnlock,
 };

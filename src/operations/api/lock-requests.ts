@@ -65,6 +65,16 @@ export function isWaiting<R extends { readonly kind: string }>(
   return request.kind === "try-lock" && "waitMs" in request && Number(request.waitMs) > 0;
 }
 
+/**
+ * True for a request that tells what a group of level 1 cannot carry out: which grant it is about,
+ * or a note.
+ */
+export function tellsOfGrant(request: LockRequest): boolean {
+  if (request.kind === "get-lock") return false;
+  if (request.kind !== "try-unlock" && (request.note ?? null) !== null) return true;
+  return request.kind !== "try-lock" && (request.fencingToken ?? null) !== null;
+}
+
 export function isLockAcceptable(request: LockRequest, settings: OperationsSettings): boolean {
   if (!isName(request.resource) || !isDurability(request.durability)) return false;
   if (request.kind === "get-lock") return true;

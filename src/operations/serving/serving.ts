@@ -19,6 +19,8 @@ import type { ForwardingDeps } from "../forwarding/forwarder.js";
 import { Leaders } from "../forwarding/leaders.js";
 import { ReadTurn } from "../admission/read-turn.js";
 import { Waits } from "../admission/waits.js";
+import { tellsOfGrant } from "../api/lock-requests.js";
+import { type DataRequest, Durability, isOf } from "../api/requests.js";
 import type { OperationsSettings } from "../api/settings.js";
 import type { TracerPort } from "../api/tracing.js";
 import { SlicedReads } from "../admission/slices.js";
@@ -111,6 +113,22 @@ export class Serving implements ForwardingDeps {
     const { operations, operationsFrom } = this.settings.permits;
     if (operationsFrom <= FIRST_LEVEL || (group !== null && !group.isServing())) return true;
     return (operations[kind] ?? FIRST_LEVEL) <= (group?.machine.level ?? this.clusterLevel());
+  }
+
+  /**
+   * As `permits`, of a request with all that it tells. What is ephemeral is never proposed: it is
+   * judged here alone.
+   */
+  permitsAll(request: DataRequest, group: GroupAccess): boolean {
+    if (!this.permits(request.kind, group)) return false;
+    if (!isOf(request, "lock") || !tellsOfGrant(request)) return true;
+    const isProposed = request.durability !== Durability.ephemeral;
+    return (isProposed && !group.isServing()) || this.waitsIn(group);
+  }
+
+  /** Whether a request can go to another node with all that it tells. */
+  canSend(request: DataRequest): boolean {
+    return !isOf(request, "lock") || !tellsOfGrant(request) || this.knowsWaiting();
   }
 
   /** Level of the cluster, as far as it is known here. */

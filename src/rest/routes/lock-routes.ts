@@ -36,10 +36,7 @@ const waitMs = int32("waitMs", "how long to wait while the lock is held (millise
 const waitId = uint64("waitId", "random number of the acquire, the same in its repeats");
 const tryNumber = uint64("try", "rises with each repeat of the acquire");
 const note = optionalOwner("note", "text that belongs to the grant, at most 1024 bytes");
-const token = optionalInt64(
-  "fencingToken",
-  "the one grant that is meant; omitted = any; not compared yet",
-);
+const token = optionalInt64("fencingToken", "the one grant that is meant; omitted = any");
 const waiter = optionalOwner("owner", "whose place among those who wait is wanted");
 
 const tryTable = tableOf(resource, holder, lease, durability(), waitMs, waitId, tryNumber, note);

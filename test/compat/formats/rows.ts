@@ -190,9 +190,9 @@ const CHUNKS: readonly Chunk[] = [
   { sequence: 1, record: null, rows: [{ kind: 9, name: "z", value: "y" }], end: [3, -5, 6] },
 ];
 
-function writeLock({ state, token, endMs, owner }: LockRow): Uint8Array {
+function writeLock({ state, token, endMs, owner, note }: LockRow): Uint8Array {
   return state === LockState.held
-    ? heldLockRow(token, endMs, owner)
+    ? heldLockRow(token, endMs, owner, note)
     : releasedLockRow(token, endMs);
 }
 
@@ -404,11 +404,19 @@ export const ROW_FORMATS: Readonly<Record<string, Format>> = {
     encodeMove,
     decodeMove,
   ),
-  "lock row": format(
-    1,
+  "lock row": format<LockRow>(
+    2,
     [
-      { state: LockState.held, token: 3n, endMs: 1_700_000_000_000, owner: OWNER },
-      { state: LockState.released, token: INT64_MAX, endMs: 0, owner: new Uint8Array() },
+      { state: LockState.held, token: 3n, endMs: 1_700_000_000_000, owner: OWNER, note: null },
+      {
+        state: LockState.released,
+        token: INT64_MAX,
+        endMs: 0,
+        owner: new Uint8Array(),
+        note: null,
+      },
+      { state: LockState.held, token: 4n, endMs: 7, owner: OWNER, note: encodeText(NAME) },
+      { state: LockState.held, token: 5n, endMs: 7, owner: OWNER, note: new Uint8Array() },
     ],
     writeLock,
     decodeLockRow,

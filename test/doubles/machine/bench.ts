@@ -63,6 +63,30 @@ export function unlock(resource: string, owner: string): Command {
   return { kind: "try-unlock", resource, owner: bytes(owner) };
 }
 
+export function lockNoted(
+  resource: string,
+  owner: string,
+  expiresMs: number,
+  note: string,
+): Command {
+  const named = { resource, owner: bytes(owner), expiresMs, note: bytes(note) };
+  return { kind: "lock-with-note", ...named };
+}
+
+export function extendGrant(
+  resource: string,
+  owner: string,
+  expiresMs: number,
+  { token = null, note = null }: { readonly token?: bigint | null; readonly note?: string | null },
+): Command {
+  const named = { resource, owner: bytes(owner), expiresMs, token };
+  return { kind: "extend-grant", ...named, note: note === null ? null : bytes(note) };
+}
+
+export function unlockGrant(resource: string, owner: string, token: bigint): Command {
+  return { kind: "unlock-grant", resource, owner: bytes(owner), token };
+}
+
 export function set(key: string, value: string | null, rest: Partial<KvSetCommand> = {}): Command {
   return {
     kind: "kv-set",

@@ -3,7 +3,12 @@
  * Maps, BigInt, whole lists, nothing clever. They share no code with the state machine but the
  * vocabulary.
  */
-import type { BlockCursor, Command, Outcome } from "../../../src/machine/commands/command.js";
+import type {
+  BlockCursor,
+  Command,
+  LockCommand,
+  Outcome,
+} from "../../../src/machine/commands/command.js";
 
 const INT64_MAX = 2n ** 63n - 1n;
 
@@ -17,6 +22,7 @@ function sizeOf(name: string): number {
 
 interface ModelLock {
   owner: string;
+  note: string | null;
   token: bigint;
   endMs: number;
   released: boolean;
@@ -64,6 +70,9 @@ export class Model {
       case "try-lock":
       case "try-extend":
       case "try-unlock":
+      case "lock-with-note":
+      case "extend-grant":
+      case "unlock-grant":
         return this.lock(command);
       case "kv-set":
       case "kv-extend":
@@ -78,7 +87,7 @@ export class Model {
     }
   }
 
-  private lock(command: Command & { kind: `try-${string}` }): Said {
+  private lock(command: LockCommand): Said {
     const { resource } = command;
     const owner = text(command.owner);
     const nameFits = sizeOf(resource) >= 1 && sizeOf(resource) <= 1024;
@@ -86,24 +95,30 @@ export class Model {
     if ("expiresMs" in command && (command.expiresMs < 1 || command.expiresMs > 2147483647)) {
       return "lock 100 0";
     }
+    const note = "note" in command && command.note !== null ? text(command.note) : null;
+    if (note !== null && note.length > 1024) return "lock 100 0";
     const row = this.locks.get(resource);
     const held = row !== undefined && !row.released && row.endMs > this.now;
-    if (command.kind === "try-lock") {
+    if (command.kind === "try-lock" || command.kind === "lock-with-note") {
       if (held) return row.owner === owner ? `lock 0 ${row.token}` : "lock 1 0";
       let token = this.floor;
       if (row !== undefined && row.token + 1n > token) token = row.token + 1n;
       const endMs = this.now + command.expiresMs;
-      this.locks.set(resource, { owner, token, endMs, released: false });
+      this.locks.set(resource, { owner, note, token, endMs, released: false });
       return `lock 0 ${token}`;
     }
-    if (command.kind === "try-extend") {
+    const meant = "token" in command ? command.token : null;
+    const isOther =
+      row !== undefined && (row.owner !== owner || (meant ?? row.token) !== row.token);
+    if (command.kind === "try-extend" || command.kind === "extend-grant") {
       if (!held) return "lock 102 0";
-      if (row.owner !== owner) return "lock 103 0";
+      if (isOther) return "lock 103 0";
       row.endMs = this.now + command.expiresMs;
+      if (note !== null) row.note = note;
       return `lock 2 ${row.token}`;
     }
     if (row === undefined || row.released) return "lock 102 0";
-    if (row.owner !== owner) return "lock 103 0";
+    if (isOther) return "lock 103 0";
     row.released = true;
     row.endMs = Math.min(row.endMs, this.now);
     return `lock 3 ${row.token}`;
@@ -112,7 +127,7 @@ export class Model {
   lockInfo(resource: string): Said {
     const row = this.locks.get(resource);
     if (row === undefined || row.released || row.endMs <= this.now) return "none";
-    return `${row.owner} ${row.token} ${row.endMs}`;
+    return `${row.owner} ${row.token} ${row.endMs} ${row.note ?? "-"}`;
   }
 
   private isCurrent(row: ModelSequence, cursor: BlockCursor | null): cursor is BlockCursor {

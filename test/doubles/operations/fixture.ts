@@ -19,6 +19,7 @@ import type {
   KvSetRequest,
   RequestContext,
   TryLockRequest,
+  TryExtendLockRequest,
   TryUnlockRequest,
   UpdateSequenceRequest,
 } from "../../../src/operations/api/requests.js";
@@ -254,6 +255,14 @@ export function lock(
 }
 export function unlock(resource: string, owner: string, durability = 1): TryUnlockRequest {
   return { kind: "try-unlock", resource, owner: encode(owner), durability };
+}
+export function extendLock(
+  resource: string,
+  owner: string,
+  expiresMs = 1000,
+  durability = 1,
+): TryExtendLockRequest {
+  return { kind: "try-extend", resource, owner: encode(owner), expiresMs, durability };
 }
 export function info(resource: string, durability = 1): GetLockRequest {
   return { kind: "get-lock", resource, durability };

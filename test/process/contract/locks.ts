@@ -206,6 +206,38 @@ export async function locks(t: Test, node: Node): Promise<void> {
     t.match([bad.status, bad.body["code"]], [400, "invalid-base64"]);
   });
 
+  await t.test("Q13, Q17 over REST and gRPC", async (t) => {
+    const { grpc } = node;
+    t.match(await lock("n/1", "a", 60_000, { note: "base64:/w==" }), { type: 0, fencingToken: 0 });
+    t.match(await call("get-info", { resource: "n/1" }), { type: 4, note: "base64:/w==" });
+    const extend = { resource: "n/1", owner: "a", expiresMs: 60_000 };
+    t.match(await call("try-extend", { ...extend, fencingToken: 1 }), { type: 103, ...NONE });
+    t.match(await call("try-extend", { ...extend, fencingToken: 0, note: "é" }), { type: 2 });
+    t.match(await call("get-info", { resource: "n/1" }), { note: "é" });
+    const release = { resource: "n/1", owner: "a" };
+    t.match(await call("try-unlock", { ...release, fencingToken: "1" }), { type: 103, ...NONE });
+    t.match(await call("try-unlock", { ...release, fencingToken: "0" }), { type: 3 });
+    t.match(await call("get-info", { resource: "n/1" }), { type: 102, note: null });
+    const long = { note: BYTES_1024 + "x" };
+    t.match(await lock("n/1", "a", 60_000, long), { type: 100, ...NONE });
+    t.match(await lock("n/1", "a", 60_000, { note: BYTES_1024 }), { type: 0, fencingToken: 1 });
+    t.match(await call("try-extend", { ...extend, ...long }), { type: 100, ...NONE });
+    const held = { Resource: "n/2", Owner: Buffer.from("a"), ExpiresMs: 60_000, Durability: 1 };
+    const Note = Buffer.from([255, 0]);
+    t.match((await grpc.call("Locker", "TryLock", { ...held, Note })).fields, { Type: 0 });
+    const info = async () =>
+      (await grpc.call("Locker", "GetLock", { Resource: "n/2", durability: 1 })).fields;
+    t.match(await info(), { Type: 4, Note });
+    const other = { ...held, FencingToken: 7 };
+    t.match((await grpc.call("Locker", "TryExtendLock", other)).fields, { Type: 103 });
+    t.match((await grpc.call("Locker", "Unlock", other)).fields, { Type: 103 });
+    const ours = { ...held, FencingToken: 0 };
+    const renewed = { ...ours, Note: Buffer.alloc(0) };
+    t.match((await grpc.call("Locker", "TryExtendLock", renewed)).fields, { Type: 2 });
+    t.match(await info(), { Type: 4, Note: Buffer.alloc(0) });
+    t.match((await grpc.call("Locker", "Unlock", ours)).fields, { Type: 3, FencingToken: "0" });
+  });
+
   await t.test("2.3 over gRPC", async (t) => {
     const { grpc } = node;
     const held = {

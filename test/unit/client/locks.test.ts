@@ -1,5 +1,7 @@
 /** Locks of the client: leases on the holder's clock, losses, waits, late grants; against a real node with faults. */
 import { spawn } from "node:child_process";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import t from "tap";
 import {
@@ -88,11 +90,16 @@ t.test("handle: acquire, renew, extend, info, release; both transports", async (
     t.equal(await lock.extend(5000), true);
     t.ok(lock.remainingMs > 4000 && lock.remainingMs <= 5000);
     t.equal((await lock.info())?.fencingToken, lock.fencingToken);
+    t.equal((await lock.info())?.note, null);
+    t.equal(await lock.extend(5000, { note: "doing it" }), true, "Q17");
+    t.equal((await direct.locks.info(resource))?.noteText, "doing it");
     t.equal(await lock.release(), true);
     t.same([lock.held, lock.signal.aborted], [false, true]);
     t.equal((lock.signal.reason as LockLostError).code, "lock-released");
     t.equal(await lock.extend(5000), false, "a released handle extends nothing");
-    const again = await client.locks.acquire(resource, { leaseMs: 400, renew: false });
+    const note = new Uint8Array([255]);
+    const again = await client.locks.acquire(resource, { leaseMs: 400, renew: false, note });
+    t.match(await client.locks.info(resource), { note: Buffer.from(note), noteText: null });
     t.ok(again.fencingToken > lock.fencingToken);
     await sleep(450);
     t.same([again.held, (again.signal.reason as LockLostError).code], [false, "lock-lost"]);
@@ -101,6 +108,79 @@ t.test("handle: acquire, renew, extend, info, release; both transports", async (
   // Beside each other: these leases are the service's, and pass in real time.
   await Promise.all([holds("grpc"), holds("rest")]);
 });
+
+t.test(
+  "Q13 a handle is of one grant: what its owner was granted later is not its own",
+  async (t) => {
+    const handOn = async (transport: "grpc" | "rest"): Promise<void> => {
+      const client = new SvcClient({ endpoints: transport === "grpc" ? grpc : http, transport });
+      const [resource, owner] = [`named-${transport}`, "the same"];
+      const first = await client.locks.acquire(resource, { leaseMs: 60_000, owner, renew: false });
+      const { fencingToken } = first;
+      t.equal((await direct.locks.unlock(resource, { owner, fencingToken })).unlocked, true);
+      const second = await client.locks.tryLock(resource, { owner, leaseMs: 60_000 });
+      t.ok(second.fencingToken > fencingToken);
+      const late = await direct.locks.unlock(resource, { owner, fencingToken });
+      t.match(late, { unlocked: false, refusal: "other-owner" });
+      const step = { owner, leaseMs: 1, fencingToken };
+      t.match(await client.locks.tryExtend(resource, step), { extended: false });
+      t.equal(await first.extend(), false);
+      t.equal(first.signal.aborted, true);
+      t.equal((await client.locks.info(resource))?.fencingToken, second.fencingToken);
+      await client.close();
+    };
+    await Promise.all([handOn("grpc"), handOn("rest")]);
+  },
+);
+
+t.test(
+  "Q13 a service that says nothing of waiting is told no token, a node behind it twice",
+  async (t) => {
+    const bodies: string[] = [];
+    let waitedMs: number | null = null;
+    const server = createServer((request, response) => {
+      let body = "";
+      request.on("data", (part: Buffer) => (body += part.toString()));
+      request.on("end", () => {
+        const name = request.url?.split("/").at(-1) ?? "";
+        bodies.push(`${name} ${body.includes("fencingToken")}`);
+        const isBehind = body.includes("fencingToken");
+        const json = { "content-type": isBehind ? "application/problem+json" : "application/json" };
+        response.writeHead(isBehind ? 409 : 200, json);
+        const type = name === "try-lock" ? 0 : name === "try-extend" ? 2 : 3;
+        const told = { leaseLeftMs: waitedMs === null ? null : 60_000, waitedMs, position: 0 };
+        const answer = {
+          type,
+          fencingToken: 5,
+          ...told,
+          waiters: 0,
+          servedFrom: null,
+          route: null,
+        };
+        const problem = { status: 409, code: "not-available-at-level" };
+        response.end(JSON.stringify(isBehind ? problem : answer));
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const { port } = server.address() as AddressInfo;
+    const client = new SvcClient({ endpoints: `http://127.0.0.1:${port}`, transport: "rest" });
+    for (const told of [null, 0]) {
+      waitedMs = told;
+      const lock = await client.locks.acquire("r", { leaseMs: 60_000, renew: false });
+      t.equal(await lock.extend(), true);
+      t.equal(await lock.release(), true);
+    }
+    const plain = ["try-lock false", "try-extend false", "try-unlock false"];
+    const [first, extend, release] = plain;
+    const twice = [first, "try-extend true", extend, "try-unlock true", release];
+    t.same(
+      bodies.filter((line) => line.startsWith("try")),
+      [...plain, ...twice],
+    );
+    await client.close();
+    server.close();
+  },
+);
 
 t.test("withLock: work under the lock, errors pass, a loss is told, release follows", async (t) => {
   const value = await direct.locks.withLock("with", { leaseMs: 5000 }, async (signal, token) => {

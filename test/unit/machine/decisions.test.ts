@@ -22,12 +22,15 @@ import {
   collect,
   create,
   extend,
+  extendGrant,
   giveBack,
   lock,
+  lockNoted,
   remove,
   reserve,
   set,
   unlock,
+  unlockGrant,
   update,
 } from "../../doubles/machine/bench.js";
 import { Model, say } from "../../doubles/machine/models.js";
@@ -78,6 +81,36 @@ t.test("L1 to L13, L18, L19, P-060, P-072: transitions of a lock", (t) => {
   t.match(reads.getLock("r", 39), { type: 4, token: 3n, leaseEndMs: 40, owner: bytes("a") }, "L10");
   t.match(reads.getLock("r", 40), { type: 102, token: 0n, owner: null, leaseEndMs: 0 }, "L11");
   t.equal(reads.getLock("", 1).type, 100, "L18");
+  t.end();
+});
+
+t.test("Q13 Q17: of one grant alone, and with a note", (t) => {
+  const bench = runTable(t, [
+    ["Q17", 0, lockNoted("r", "a", 10, "one"), "lock 0 0"],
+    ["L2 the note is of the grant", 1, lockNoted("r", "a", 10, "two"), "lock 0 0"],
+    ["L3", 1, lockNoted("r", "b", 10, "two"), "lock 1 0"],
+    ["Q13 another token", 2, extendGrant("r", "a", 10, { token: 1n }), "lock 103 0"],
+    ["Q13 another token", 2, unlockGrant("r", "a", 1n), "lock 103 0"],
+    ["L5", 2, extendGrant("r", "b", 10, { token: 0n }), "lock 103 0"],
+    ["L8", 2, unlockGrant("r", "b", 0n), "lock 103 0"],
+    ["Q13", 2, extendGrant("r", "a", 20, { token: 0n }), "lock 2 0"],
+    ["Q17 too long", 2, lockNoted("s", "a", 10, "n".repeat(1025)), "lock 100 0"],
+    ["Q17 too long", 2, extendGrant("r", "a", 9, { note: "n".repeat(1025) }), "lock 100 0"],
+  ]);
+  const note = (nowMs: number): string | null => text(bench.machine.reads.getLock("r", nowMs).note);
+  t.equal(note(2), "one", "an extend that gives none leaves it");
+  t.match(bench.machine.reads.getLock("r", 2), { leaseEndMs: 22 }, "refused ones changed nothing");
+  bench.apply(3, extendGrant("r", "a", 20, { note: "three" }));
+  t.equal(note(3), "three");
+  bench.apply(4, extend("r", "a", 20));
+  t.equal(note(4), "three", "nor does one of a program that knows no notes");
+  bench.apply(4, extendGrant("r", "a", 20, { note: "" }));
+  t.equal(note(4), "", "an empty one is one");
+  t.equal(say(bench.one(5, unlockGrant("r", "a", 0n))), "lock 3 0");
+  t.equal(say(bench.one(5, unlockGrant("r", "a", 0n))), "lock 102 0", "L9");
+  t.equal(say(bench.one(5, lock("r", "a", 10))), "lock 0 1");
+  t.equal(note(5), null, "a grant begins without");
+  t.equal(say(bench.one(6, unlockGrant("r", "a", 0n))), "lock 103 0", "a late repeat");
   t.end();
 });
 
@@ -357,6 +390,22 @@ const command: fc.Arbitrary<Command> = fc.oneof(
     arbitrary: fc.tuple(name, fc.integer({ min: 1, max: 4 })).map(([k, n]) => remove(k, n)),
   },
   {
+    weight: 3,
+    arbitrary: fc
+      .tuple(
+        name,
+        owner,
+        lease,
+        fc.constantFrom("", "n1", "n2"),
+        fc.option(big(0, 4), { nil: null }),
+      )
+      .map(([n, by, ms, note, token]): Command => {
+        if (note === "n1") return lockNoted(n, by, ms, note);
+        if (note === "" && token !== null) return unlockGrant(n, by, token);
+        return extendGrant(n, by, ms, { token, note: note === "" ? null : note });
+      }),
+  },
+  {
     weight: 1,
     arbitrary: fc
       .tuple(name, lease)
@@ -444,7 +493,8 @@ t.test("P-056 P-057 P-058 P-060 P-077: random histories say what the naive model
       const expected = model.apply(nowMs, 1001 + at, made);
       if (say(outcome) !== expected)
         throw new Error(`${made.kind}: ${say(outcome)} is not ${expected}`);
-      if (made.kind === "try-lock" && outcome.kind === "lock" && outcome.type === 0) {
+      const isTry = made.kind === "try-lock" || made.kind === "lock-with-note";
+      if (isTry && outcome.kind === "lock" && outcome.type === 0) {
         locked++;
         const last = tokens.get(made.resource) ?? -1n;
         if (outcome.token < last) throw new Error("a token went back");
@@ -458,6 +508,10 @@ t.test("P-056 P-057 P-058 P-060 P-077: random histories say what the naive model
   t.ok(locked > 500, "locks were granted");
   t.end();
 });
+
+function text(given: Uint8Array | null): string | null {
+  return given === null ? null : new TextDecoder().decode(given);
+}
 
 function compareReads(bench: Bench, model: Model): void {
   const { reads, leaseMs } = bench.machine;
@@ -476,7 +530,7 @@ function compareReads(bench: Bench, model: Model): void {
     const owned =
       info.owner === null
         ? "none"
-        : `${new TextDecoder().decode(info.owner)} ${info.token} ${info.leaseEndMs}`;
+        : `${text(info.owner)} ${info.token} ${info.leaseEndMs} ${text(info.note) ?? "-"}`;
     if (owned !== model.lockInfo(key))
       throw new Error(`${key}: ${owned} is not ${model.lockInfo(key)}`);
     const record = reads.getSequence(key);
