@@ -108,6 +108,15 @@ export function rangePlan(prng: Prng): RangePlan {
   };
 }
 
+/**
+ * Whether views of a key space go over several nodes: its ranges are led by different ones, and
+ * whoever reads it in parts would show it.
+ */
+export function spreadRanges(drawn: RangePlan, prng: Prng): RangePlan {
+  const host = { ...drawn.host, leaderBalanceEveryMs: pick(prng, [0, 300, 2000]) };
+  return { ...drawn, hasChains: prng.chance(1, 8), host };
+}
+
 /** Where something else is to come about between two changes. */
 export function fewRangesPlan(prng: Prng, nodes: number): RangePlan {
   const drawn = rangePlan(prng);

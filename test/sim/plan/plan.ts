@@ -22,7 +22,13 @@ import { type DisasterPlan, disasterPlan } from "../faults/disaster.js";
 import type { FaultKind } from "../faults/kinds.js";
 import { type MemberPlan, memberPlan } from "../members/memberplan.js";
 import { RAISED_PERMITS, type UpgradePlan, upgradePlan } from "../members/upgradeplan.js";
-import { type RangePlan, SWINGING, fewRangesPlan, rangePlan } from "../members/rangeplan.js";
+import {
+  type RangePlan,
+  SWINGING,
+  fewRangesPlan,
+  rangePlan,
+  spreadRanges,
+} from "../members/rangeplan.js";
 import { type PlacedPlan, type PlacerPlan, SPREAD, placedPlan } from "../members/placementplan.js";
 import { type Profile, PROFILES } from "./profiles.js";
 import { fewOf, snapshotSettings, sleepSettings, tailSettings } from "../faults/swarm.js";
@@ -180,7 +186,9 @@ function rangePlanOf(
     const prng = new Prng(seed).fork("ranges at times");
     return prng.chance(1, 3) ? fewRangesPlan(prng, nodes) : null;
   }
-  return hasRanges === true ? rangePlan(new Prng(seed).fork("ranges")) : null;
+  if (hasRanges !== true) return null;
+  const drawn = rangePlan(new Prng(seed).fork("ranges"));
+  return spreadRanges(drawn, new Prng(seed).fork("ranges are spread"));
 }
 
 function backupPlanOf(seed: number, profile: Profile, nodes: number): BackupPlan | null {
