@@ -24,6 +24,8 @@ export function findRange(
   descriptors: readonly RangeDescriptor[],
   key: string,
 ): RangeDescriptor | null {
+  // Most key spaces have none; what lies in front of an array is slow to read.
+  if (descriptors.length === 0) return null;
   let low = 0;
   let high = descriptors.length;
   while (low < high) {

@@ -107,6 +107,7 @@ export class LaneConnection {
     this.isUp = false;
     this.timer?.cancel();
     this.timer = this.ports.timer.after(withinMs, () => this.end("closed"));
+    this.sender?.flush();
     this.stream.end();
   }
 
@@ -238,6 +239,7 @@ export class LaneConnection {
     const { nodeId, endpoint, program } = this.settings.hello();
     const note = encodeRefusal({ by: { nodeId, endpoint }, refusal, program, answerTo });
     this.sender?.packet(PACKET.refusal, this.ports.credentials.seal("refusal", note));
+    this.sender?.flush();
     this.stream?.end();
     this.timer?.cancel();
     this.timer = this.ports.timer.after(LAST_WORD_MS, () => this.end(`refused it: ${refusal}`));

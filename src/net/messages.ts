@@ -3,11 +3,12 @@
  * (0), four bytes of length, then the packet.
  *
  * Owns the bytes of the message that is coming in. Invariants: 1. Nothing is allocated for a length
- * above the bound. 2. A packet that is handed out has memory of its own and never changes. 3. After
- * a fault nothing more is handed out.
+ * above the bound. 2. A packet that is handed out never changes: no byte of its memory is used
+ * again. 3. After a fault nothing more is handed out.
  */
 import { PEER_FRAME_MAX_BYTES } from "../base/limits.js";
 import { assert } from "../base/assert.js";
+import { ByteSlabs } from "../base/byte-slabs.js";
 
 const MESSAGE_HEADER_BYTES = 5;
 /** The kind of a packet stands before its body. */
@@ -16,15 +17,29 @@ const PACKET_KIND_BYTES = 1;
 /**
  * A body of at most so many bytes is copied behind its header: cheaper than a write of its own.
  */
-const COPIED_BODY_MAX_BYTES = 16 * 1024;
+export const COPIED_BODY_MAX_BYTES = 16 * 1024;
 
-function header(kind: number, bodyBytes: number, capacityBytes: number): Buffer {
+/** Small messages that come in share buffers: one of its own costs more to make than to fill. */
+const SHARED_BYTES = 64 * 1024;
+const OWN_BYTES = 4 * 1024;
+const cameIn = new ByteSlabs(SHARED_BYTES, OWN_BYTES);
+
+function writeHead(bytes: Uint8Array, at: number, kind: number, bodyBytes: number): void {
   assert(bodyBytes <= PEER_FRAME_MAX_BYTES, "a frame is at most PEER_FRAME_MAX_BYTES long");
-  const bytes = Buffer.allocUnsafe(capacityBytes);
-  bytes[0] = 0;
-  bytes.writeUInt32BE(PACKET_KIND_BYTES + bodyBytes, 1);
-  bytes[MESSAGE_HEADER_BYTES] = kind;
-  return bytes;
+  const size = PACKET_KIND_BYTES + bodyBytes;
+  bytes[at] = 0;
+  bytes[at + 1] = size >>> 24;
+  bytes[at + 2] = (size >>> 16) & 0xff;
+  bytes[at + 3] = (size >>> 8) & 0xff;
+  bytes[at + 4] = size & 0xff;
+  bytes[at + MESSAGE_HEADER_BYTES] = kind;
+}
+
+/** Writes the message of a packet whose body is copied, at `at`; returns where it ends. */
+export function putPacket(bytes: Uint8Array, at: number, kind: number, body: Uint8Array): number {
+  writeHead(bytes, at, kind, body.length);
+  bytes.set(body, at + MESSAGE_HEADER_BYTES + PACKET_KIND_BYTES);
+  return at + packetSizeBytes(body.length);
 }
 
 /** Hands the message of one packet to `write`, in one or two pieces. */
@@ -33,15 +48,12 @@ export function writePacket(
   body: Uint8Array,
   write: (bytes: Uint8Array) => unknown,
 ): void {
-  const prefixBytes = MESSAGE_HEADER_BYTES + PACKET_KIND_BYTES;
-  if (body.length <= COPIED_BODY_MAX_BYTES) {
-    const message = header(kind, body.length, prefixBytes + body.length);
-    message.set(body, prefixBytes);
-    write(message);
-    return;
-  }
-  write(header(kind, body.length, prefixBytes));
-  write(body);
+  const isCopied = body.length <= COPIED_BODY_MAX_BYTES;
+  const bytes = Buffer.allocUnsafe(packetSizeBytes(isCopied ? body.length : 0));
+  if (isCopied) putPacket(bytes, 0, kind, body);
+  else writeHead(bytes, 0, kind, body.length);
+  write(bytes);
+  if (!isCopied) write(body);
 }
 
 /** Hands a small message without a kind to `write`, for calls with one message each way. */
@@ -100,7 +112,7 @@ export class MessageReader {
       this.broken = true;
       return chunk.length;
     }
-    this.body = new Uint8Array(size);
+    this.body = cameIn.take(size);
     this.bodyBytes = 0;
     return from + count;
   }

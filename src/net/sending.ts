@@ -9,15 +9,22 @@
  */
 import type { Writable } from "node:stream";
 import { EMPTY_BYTES } from "../base/bytes.js";
-import { packetSizeBytes, writePacket } from "./messages.js";
+import { COPIED_BODY_MAX_BYTES, packetSizeBytes, putPacket, writePacket } from "./messages.js";
 import { PACKET } from "./packets.js";
 import type { LaneBounds } from "./settings.js";
+
+/** What a turn sends is written behind each other, into buffers of this size. */
+const TURN_BYTES = 32 * 1024;
 
 export class LaneSender {
   private waiting: Uint8Array[] = [];
   private head = 0;
   private waitingBytes = 0;
-  private corked = false;
+  /** Packets of this turn, from `turnStart` to `turnEnd`; no byte is used twice. */
+  private turn: Uint8Array = EMPTY_BYTES;
+  private turnStart = 0;
+  private turnEnd = 0;
+  private isAsked = false;
   /** Frames that were let go because newer ones came. */
   droppedFrames = 0;
 
@@ -30,7 +37,7 @@ export class LaneSender {
 
   /** Bytes that the connection has not taken yet. */
   get queuedBytes(): number {
-    return this.waitingBytes + this.stream.writableLength;
+    return this.waitingBytes + this.aheadBytes;
   }
 
   /** False: there is no room for the frame. */
@@ -51,24 +58,45 @@ export class LaneSender {
     return true;
   }
 
-  /** Writes a packet at once, before what waits: for the few small ones of the connection. */
+  /** Writes a packet in this turn, before what waits: for the few small ones of the connection. */
   packet(kind: number, body: Uint8Array): void {
-    if (!this.corked) {
-      // Everything of one turn leaves in one piece.
-      this.corked = true;
+    if (body.length > COPIED_BODY_MAX_BYTES) {
+      this.flush();
       this.stream.cork();
-      process.nextTick(this.uncork);
+      writePacket(kind, body, (piece) => this.stream.write(piece));
+      this.stream.uncork();
+      return;
     }
-    writePacket(kind, body, (piece) => this.stream.write(piece));
+    if (this.turnEnd + packetSizeBytes(body.length) > this.turn.length) {
+      this.flush();
+      this.turn = new Uint8Array(TURN_BYTES);
+      this.turnStart = this.turnEnd = 0;
+    }
+    this.turnEnd = putPacket(this.turn, this.turnEnd, kind, body);
+    if (this.isAsked) return;
+    this.isAsked = true;
+    process.nextTick(this.endTurn);
+  }
+
+  /** Hands over what this turn sent so far. Before the stream is ended. */
+  flush(): void {
+    const { turn, turnStart, turnEnd, stream } = this;
+    if (turnStart === turnEnd) return;
+    this.turnStart = turnEnd;
+    if (!stream.destroyed) stream.write(turn.subarray(turnStart, turnEnd));
+  }
+
+  private get aheadBytes(): number {
+    return this.stream.writableLength + this.turnEnd - this.turnStart;
   }
 
   private get isAhead(): boolean {
-    return this.stream.writableLength >= this.bounds.aheadBytes;
+    return this.aheadBytes >= this.bounds.aheadBytes;
   }
 
-  private readonly uncork = (): void => {
-    this.corked = false;
-    this.stream.uncork();
+  private readonly endTurn = (): void => {
+    this.isAsked = false;
+    this.flush();
   };
 
   private readonly pump = (): void => {

@@ -8,14 +8,17 @@
  * leader that is missing by what the forwarder allows, counted anew after each such wait. 4. A
  * journey ends once.
  */
-import type { PartitionId } from "../base/ids.js";
+import { META_PARTITION, type PartitionId } from "../base/ids.js";
 import type { DataAnswer, Refusal } from "./api/answers.js";
+import type { GroupAccess } from "./api/host-view.js";
 import type { RequestContext, SingleRequest } from "./api/requests.js";
 import { NOWHERE, endAnswer } from "./api/shapes.js";
+import type { Trace } from "./api/tracing.js";
 import { forwarded, isAnswerTo, isReading } from "./forwarding/forwarded.js";
 import { type ForwardProgress, type ForwardTask, Forwarder } from "./forwarding/forwarder.js";
 import { MovePauses } from "./serving/move-waits.js";
 import type { Serving } from "./serving/serving.js";
+import type { CallAnswer } from "./wire/calls.js";
 
 /**
  * Told that nothing was done here: the node does not lead `partition`, or with `isUnowned` that
@@ -23,16 +26,20 @@ import type { Serving } from "./serving/serving.js";
  */
 export type Elsewhere = (partition: PartitionId, isUnowned: boolean) => void;
 
-export class Journey {
+/** It is its own task for whoever passes it on: an object made for each costs each call. */
+export class Journey implements ForwardTask {
   private readonly pauses: MovePauses;
   private progress: ForwardProgress = { tries: 0, giveUpMs: 0 };
   /** Version of the map by which the request was placed last. */
   private usedVersion: number;
+  private askedMs = 0;
+  /** That it is passed on to the leader of. */
+  partition: PartitionId = META_PARTITION;
 
   /** `carryOut`: places the request by the present map and carries it out if that is led here. */
   constructor(
     private readonly serving: Serving,
-    private readonly request: SingleRequest,
+    private readonly given: SingleRequest,
     private readonly context: RequestContext,
     private readonly finish: (answer: DataAnswer) => void,
     private readonly carryOut: (elsewhere: Elsewhere) => void,
@@ -44,11 +51,56 @@ export class Journey {
   /** Goes on from where nothing was done. */
   goOn(partition: PartitionId, isUnowned: boolean): void {
     if (this.hasLeft) return this.leave();
-    if (isUnowned) this.pause();
+    if (isUnowned) this.unowned();
     else this.forward(partition);
   }
 
-  private pause(): void {
+  private forward(partition: PartitionId): void {
+    this.usedVersion = this.serving.placement.mapVersion;
+    this.partition = partition;
+    new Forwarder(this.serving, this, this.progress).go();
+  }
+
+  get requestId(): string {
+    return this.context.requestId;
+  }
+
+  get deadlineMs(): number {
+    return this.context.deadlineMs;
+  }
+
+  get trace(): Trace | undefined {
+    return this.context.trace;
+  }
+
+  get reading(): boolean {
+    return isReading(this.given.kind);
+  }
+
+  began(id: number): void {
+    const { serving } = this;
+    const { wait } = this.context;
+    if (wait === undefined) return;
+    this.askedMs = serving.ports.clock.monotonicMs();
+    wait.heldBy((how) => serving.calls.cancelWait(id, how === "left"));
+  }
+
+  here(_group: GroupAccess, moved: () => void): void {
+    const { partition } = this;
+    this.carryOut((next, isUnowned) => {
+      if (!isUnowned && next === partition) moved();
+      else this.goOn(next, isUnowned);
+    });
+  }
+
+  answered(answer: CallAnswer): void {
+    if (!isAnswerTo(this.given, answer)) return this.mustRetry(null);
+    const { wait } = this.context;
+    const hinted = forwarded(answer, this.serving.settings.routingHints);
+    this.finish(wait === undefined ? hinted : waitedHere(hinted, this.askedMs - wait.sinceMs));
+  }
+
+  unowned(): void {
     const again = (): void => {
       this.progress = { tries: 0, giveUpMs: 0 };
       this.usedVersion = this.serving.placement.mapVersion;
@@ -57,50 +109,18 @@ export class Journey {
     this.pauses.next(this.usedVersion, again, () => this.mustRetry(null));
   }
 
-  private forward(partition: PartitionId): void {
-    const { serving, request, finish } = this;
-    const { requestId, deadlineMs, trace } = this.context;
-    this.usedVersion = serving.placement.mapVersion;
-    const { wait } = this.context;
-    const asked = (): SingleRequest => this.asked();
-    let askedMs = 0;
-    const task: ForwardTask = {
-      partition,
-      get request() {
-        return asked();
-      },
-      began: (id) => {
-        askedMs = serving.ports.clock.monotonicMs();
-        wait?.heldBy((how) => serving.calls.cancelWait(id, how === "left"));
-      },
-      requestId,
-      trace,
-      deadlineMs,
-      reading: isReading(request.kind),
-      here: (_group, moved) => {
-        this.carryOut((next, isUnowned) => {
-          if (!isUnowned && next === partition) moved();
-          else this.goOn(next, isUnowned);
-        });
-      },
-      answered: (answer) => {
-        if (!isAnswerTo(request, answer)) return this.mustRetry(null);
-        const given = forwarded(answer, serving.settings.routingHints);
-        finish(wait === undefined ? given : waitedHere(given, askedMs - wait.sinceMs));
-      },
-      unowned: () => this.pause(),
-      isElsewhere: () => {
-        const route = serving.placement.routeOf(request);
-        return route !== null && route.partition !== partition;
-      },
-      failed: (refusal) => this.mustRetry(refusal),
-    };
-    new Forwarder(serving, task, this.progress).go();
+  isElsewhere(): boolean {
+    const route = this.serving.placement.routeOf(this.given);
+    return route !== null && route.partition !== this.partition;
+  }
+
+  failed(refusal: Refusal | null): void {
+    this.mustRetry(refusal);
   }
 
   /** The request as another node is asked: of its wait, what is left. */
-  private asked(): SingleRequest {
-    const { request } = this;
+  get request(): SingleRequest {
+    const request = this.given;
     const { wait } = this.context;
     if (wait === undefined || request.kind !== "try-lock") return request;
     const leftMs = Math.ceil(wait.waitUntilMs - this.serving.ports.clock.monotonicMs());
@@ -114,14 +134,14 @@ export class Journey {
   /** Nobody waits any more, and nothing was done. */
   private leave(): void {
     const { timer } = this.serving.ports;
-    timer.soon(() => this.finish(endAnswer(this.request.kind, "aborted", NOWHERE, null)));
+    timer.soon(() => this.finish(endAnswer(this.given.kind, "aborted", NOWHERE, null)));
   }
 
   /** With a refusal nothing is said of where to go. */
   private mustRetry(refusal: Refusal | null): void {
     const { placement, origins } = this.serving;
-    const route = refusal === null ? placement.routeOf(this.request) : null;
-    this.finish(endAnswer(this.request.kind, "mustRetry", origins.elsewhere(route), refusal));
+    const route = refusal === null ? placement.routeOf(this.given) : null;
+    this.finish(endAnswer(this.given.kind, "mustRetry", origins.elsewhere(route), refusal));
   }
 }
 

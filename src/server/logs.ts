@@ -116,13 +116,16 @@ export function makeLogger(
     if (fields === undefined) logger[lineLevel](event);
     else logger[lineLevel](fields, event);
   };
+  let isDebug = level === "debug";
   return {
     log,
+    // Asked for by every request: the logger itself works its level out each time.
     get wantsDebug(): boolean {
-      return logger.level === "debug";
+      return isDebug;
     },
     changeLevel(wanted: LogLevel): void {
       logger.level = wanted;
+      isDebug = wanted === "debug";
     },
     lastLines: () => ring.lines(),
     unkept: {

@@ -10,6 +10,7 @@
  * checked against what remains; nothing is allocated before (P-128). 3. The sender is who the link
  * says it is: no frame names it. 4. Payloads are copied out, so that no entry pins a frame (P-160).
  */
+import { present } from "../../base/assert.js";
 import { ByteReader, ByteWriter } from "../../base/codec.js";
 import type { LogEntry } from "../../ports.js";
 import type {
@@ -259,8 +260,7 @@ function readSign(reader: ByteReader): HeartbeatSign {
 
 /** Entries of a term that their leader has not reached do not exist. */
 function entriesAbove(entries: readonly LogEntry[], term: number): boolean {
-  const last = entries[entries.length - 1];
-  return last !== undefined && last.term > term;
+  return entries.length > 0 && present(entries.at(-1), "it is not empty").term > term;
 }
 
 function readEntries(
@@ -291,7 +291,7 @@ export function spanOf(entries: readonly LogEntry[]): EntrySpan | null {
   const sizesBytes: number[] = [];
   let sizeBytes = 0;
   for (const entry of entries) {
-    if (termRuns[termRuns.length - 1]?.term !== entry.term) {
+    if (termRuns.length === 0 || termRuns.at(-1)?.term !== entry.term) {
       termRuns.push({ first: entry.index, term: entry.term });
     }
     const kind = entryKindOf(entry.kind);

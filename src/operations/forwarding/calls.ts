@@ -63,13 +63,21 @@ export interface Asking {
   readonly deadlineMs: number;
 }
 
-interface Call extends Omit<Asking, "request" | "trace"> {
-  readonly sizeBytes: number;
-  /** It may wait for a lock for long. */
-  readonly waits: boolean;
-  readonly done: (result: CallResult) => void;
+/** A class, so that all of them have one shape: they are looked at by everything below. */
+class Call {
   /** Since when the partition is known to have another leader; 0 = it is not. */
-  movedMs: number;
+  movedMs = 0;
+
+  constructor(
+    readonly to: number,
+    readonly partition: number,
+    readonly requestId: string,
+    readonly deadlineMs: number,
+    readonly sizeBytes: number,
+    /** It may wait for a lock for long. */
+    readonly waits: boolean,
+    readonly done: (result: CallResult) => void,
+  ) {}
 }
 
 /** What is held of and for one peer. */
@@ -181,10 +189,10 @@ export class Calls {
       trace: hop?.parent ?? null,
     });
     const body = writer.finish();
-    const { partition } = asking;
     const ended = hop === null ? done : hopEnding(hop, done);
-    const call = { to, partition, deadlineMs, requestId, waits, done: ended, movedMs: 0 };
-    this.open.set(id, { ...call, sizeBytes: body.length });
+    const size = body.length;
+    const call = new Call(to, asking.partition, requestId, deadlineMs, size, waits, ended);
+    this.open.set(id, call);
     if (waits) this.waiting.add(id);
     else {
       peer.inFlight++;
@@ -356,25 +364,25 @@ export class Calls {
 
   /** Ends what is due, or waits at a node that leads no more; returns when to look again. */
   private expire(nowMs: number): number {
-    const ids = [...this.open.keys()];
-    if (this.waiting.size === 0) return this.expireSome(ids, nowMs, WATCH_MS);
+    const nextMs = this.expireSome(false, nowMs, WATCH_MS);
+    if (this.waiting.size === 0) return nextMs;
     // Those who wait are many, and in no hurry.
-    const others = ids.filter((id) => !this.waiting.has(id));
-    const nextMs = this.expireSome(others, nowMs, WATCH_MS);
     if (nowMs >= this.waitingWatchedMs + WATCH_WAITING_MS) {
       this.waitingWatchedMs = nowMs;
-      this.expireSome([...this.waiting], nowMs, WATCH_WAITING_MS);
+      this.expireSome(true, nowMs, WATCH_WAITING_MS);
     }
     if (this.waiting.size === 0) return nextMs;
     return Math.min(nextMs, this.waitingWatchedMs + WATCH_WAITING_MS);
   }
 
-  private expireSome(ids: readonly number[], nowMs: number, watchMs: number): number {
+  private expireSome(waits: boolean, nowMs: number, watchMs: number): number {
     let nextMs = Infinity;
+    const newest = this.lastId;
     const leaders = new Map<number, number>();
-    for (const id of ids) {
-      const call = this.open.get(id);
-      if (call === undefined) continue;
+    for (const [id, call] of this.open) {
+      // What begins meanwhile has time yet, and announces itself.
+      if (id > newest) break;
+      if (call.waits !== waits) continue;
       let leader = leaders.get(call.partition);
       if (leader === undefined) {
         leader = this.leaderOf(call.partition);

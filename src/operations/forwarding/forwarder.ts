@@ -74,7 +74,7 @@ export class Forwarder {
    * Who sent the request back, and until when each is left alone (ms): while leadership is on its
    * way the old and the new leader may name each other.
    */
-  private readonly avoidedUntilMs = new Map<number, number>();
+  private avoidedUntilMs: Map<number, number> | null = null;
   /** Named by the node that sent the request back. */
   private suggested = 0;
   /** It took a step before: the map may be another one since. */
@@ -120,7 +120,7 @@ export class Forwarder {
     const named = suggested === settings.nodeId ? 0 : suggested;
     const isReachable = (node: number): boolean => calls.isReachable(node, nowMs);
     const to = named !== 0 ? named : leaders.other(this.task.partition, isReachable);
-    if (to === 0 || nowMs < (this.avoidedUntilMs.get(to) ?? 0)) return 0;
+    if (to === 0 || nowMs < (this.avoidedUntilMs?.get(to) ?? 0)) return 0;
     return isReachable(to) ? to : 0;
   }
 
@@ -194,6 +194,7 @@ export class Forwarder {
   private avoid(node: number): void {
     assert(node !== 0, "a node is avoided, not nobody");
     const nowMs = this.deps.ports.clock.monotonicMs();
+    this.avoidedUntilMs ??= new Map<number, number>();
     this.avoidedUntilMs.set(node, nowMs + AVOID_MS * 2 ** Math.min(this.progress.tries, 5));
   }
 }

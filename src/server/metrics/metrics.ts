@@ -21,7 +21,7 @@ import { scalar } from "./exposition.js";
 import { groupLines } from "./group-lines.js";
 import { frontLines, nodeLines, replicationLines } from "./metric-lines.js";
 import { type LogLines, logLines, traceLines } from "./log-lines.js";
-import { JointAges, Observed, SLOW_MS } from "./observed.js";
+import { JointAges, Observed } from "./observed.js";
 import { ProcessFigures } from "./process-figures.js";
 import type { WaitTally } from "../../host/waiting/wait-tally.js";
 import { rangeLines, type RangesByMode } from "./range-lines.js";
@@ -82,11 +82,6 @@ export interface MetricSources {
   readonly descriptorsMax: number | null;
 }
 
-const SYNC_BUCKETS_SECONDS = [
-  0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1,
-];
-const BATCH_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
-
 /** What build this is. */
 function buildLabels(version: string): Record<string, string> {
   const { min, max } = PROGRAM.levels;
@@ -103,27 +98,6 @@ export class Metrics implements MeterPort {
   private readonly process = new ProcessFigures();
   private readonly observed = new Observed();
   private readonly joint = new JointAges(systemClock.monotonicMs);
-  private readonly batches = this.histogram(
-    "svc_raft_batch_entries",
-    "Commands per log entry",
-    BATCH_BUCKETS,
-  );
-  private readonly syncs = this.histogram(
-    "svc_wal_sync_duration_seconds",
-    "Duration of one durable log write",
-    SYNC_BUCKETS_SECONDS,
-  );
-  private readonly syncRecords = this.histogram(
-    "svc_wal_records_per_sync",
-    "Log records made durable by one write",
-    BATCH_BUCKETS,
-  );
-  private readonly syncBytes = this.counter("svc_wal_written_bytes_total", "Bytes of log written");
-  private readonly commits = this.histogram(
-    "svc_raft_commit_duration_seconds",
-    "From proposing an entry to its commit",
-    SYNC_BUCKETS_SECONDS,
-  );
   private readonly flushes = this.histogram(
     "svc_store_flush_duration_seconds",
     "Duration of one flush of the state store",
@@ -133,7 +107,6 @@ export class Metrics implements MeterPort {
     "svc_store_flushed_rows_total",
     "Rows written to the state store",
   );
-  private readonly grants = this.counter("svc_lock_grants_total", "Locks granted");
   private readonly lapses = this.counter(
     "svc_lock_expiries_total",
     "Leases of locks that ended without a release, as the next grant, release or collection found them",
@@ -146,7 +119,6 @@ export class Metrics implements MeterPort {
     "svc_stamps_held_back_total",
     "Timestamps made while the wall clock was more than a day ahead of its time",
   );
-  private readonly values = this.counter("svc_sequence_values_total", "Sequence values handed out");
   private readonly reloads = new Counter({
     name: "svc_reloads_total",
     help: "Reloads of what may change while the node runs",
@@ -222,19 +194,16 @@ export class Metrics implements MeterPort {
   }
 
   batchEntries(commands: number): void {
-    this.batches.observe(commands);
+    this.observed.batches.observe(commands);
   }
 
   logSyncMs(durationMs: number, records: number, bytes: number): void {
     this.load.logSynced(durationMs);
-    if (durationMs > SLOW_MS) this.observed.slowSyncs++;
-    this.syncs.observe(durationMs / 1000);
-    this.syncRecords.observe(records);
-    this.syncBytes.inc(bytes);
+    this.observed.synced(durationMs, records, bytes);
   }
 
   commitMs(durationMs: number): void {
-    this.commits.observe(durationMs / 1000);
+    this.observed.commits.observe(durationMs / 1000);
   }
 
   flushMs(durationMs: number, rows: number): void {
@@ -243,7 +212,7 @@ export class Metrics implements MeterPort {
   }
 
   lockGranted(): void {
-    this.grants.inc();
+    this.observed.grants += 1;
   }
 
   locksLapsed(count: number): void {
@@ -280,7 +249,7 @@ export class Metrics implements MeterPort {
   }
 
   sequenceValues(count: number): void {
-    this.values.inc(count);
+    this.observed.values += count;
   }
 
   leaderChanged(group: PartitionId): void {

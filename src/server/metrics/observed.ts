@@ -1,6 +1,6 @@
 /**
- * What the tower tells as it happens, beside what is read: elections, apply, rounds of reads,
- * blocks of sequences, echoes of peers.
+ * What the tower tells as it happens, beside what is read: entries, commits, durable writes of the
+ * log, elections, apply, rounds of reads, blocks of sequences, echoes of peers.
  *
  * Invariants: 1. Telling costs no allocation, but for the first echo of a peer. 2. How long a joint
  * configuration lasts is counted from the first scrape that saw it.
@@ -11,7 +11,11 @@ import { Distribution } from "../../host/requests/distribution.js";
 import { family, histogramLines, scalar } from "./exposition.js";
 
 /** Above this a durable write, and the apply of one partition in one turn, is slow (ms). */
-export const SLOW_MS = 100;
+const SLOW_MS = 100;
+const SYNC_BOUNDS_SECONDS = [
+  0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1,
+];
+const BATCH_BOUNDS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
 const APPLY_BOUNDS_SECONDS = [0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5];
 const ROUND_BOUNDS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
 const ECHO_BOUNDS_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 1];
@@ -21,10 +25,25 @@ export class Observed {
   readonly blocks = { reserved: 0, returned: 0 };
   /** Reads per round. */
   readonly rounds = new Distribution(ROUND_BOUNDS);
-  slowSyncs = 0;
+  /** Commands per entry. */
+  readonly batches = new Distribution(BATCH_BOUNDS);
+  readonly commits = new Distribution(SYNC_BOUNDS_SECONDS);
+  values = 0;
+  grants = 0;
+  private slowSyncs = 0;
+  private readonly syncs = new Distribution(SYNC_BOUNDS_SECONDS);
+  private readonly syncRecords = new Distribution(BATCH_BOUNDS);
+  private writtenBytes = 0;
   private readonly applies = new Distribution(APPLY_BOUNDS_SECONDS);
   private slowApplies = 0;
   private readonly echoes = new Map<number, Distribution>();
+
+  synced(durationMs: number, records: number, bytes: number): void {
+    if (durationMs > SLOW_MS) this.slowSyncs++;
+    this.syncs.observe(durationMs / 1000);
+    this.syncRecords.observe(records);
+    this.writtenBytes += bytes;
+  }
 
   applied(durationMs: number): void {
     if (durationMs > SLOW_MS) this.slowApplies++;
@@ -41,6 +60,7 @@ export class Observed {
 
   lines(lines: string[], jointMs: number): void {
     const { applies, rounds, elections, blocks } = this;
+    this.entryLines(lines);
     const counter = (name: string, help: string, value: number): void =>
       scalar(lines, name, "counter", help, value);
     family(lines, "svc_elections_total", "counter", "Candidacies of this node, by how they ended");
@@ -70,6 +90,25 @@ export class Observed {
     for (const [peer, { bounds, counts, sum }] of this.echoes) {
       histogramLines(lines, echo, `peer="${peer}"`, bounds, counts, sum);
     }
+  }
+
+  private entryLines(lines: string[]): void {
+    const histogram = (name: string, help: string, { bounds, counts, sum }: Distribution): void => {
+      family(lines, name, "histogram", help);
+      histogramLines(lines, name, "", bounds, counts, sum);
+    };
+    const counter = (name: string, help: string, value: number): void =>
+      scalar(lines, name, "counter", help, value);
+    histogram("svc_raft_batch_entries", "Commands per log entry", this.batches);
+    const commits = "From proposing an entry to its commit";
+    histogram("svc_raft_commit_duration_seconds", commits, this.commits);
+    const syncs = "Duration of one durable log write";
+    histogram("svc_wal_sync_duration_seconds", syncs, this.syncs);
+    const records = "Log records made durable by one write";
+    histogram("svc_wal_records_per_sync", records, this.syncRecords);
+    counter("svc_wal_written_bytes_total", "Bytes of log written", this.writtenBytes);
+    counter("svc_lock_grants_total", "Locks granted", this.grants);
+    counter("svc_sequence_values_total", "Sequence values handed out", this.values);
   }
 }
 

@@ -243,12 +243,16 @@ t.test("P-153 a peer that reads a byte per second costs a bounded queue", async 
 });
 
 t.test("P-153 the control lane lets the oldest go and keeps the order", (t) => {
+  const FRAME_BYTES = 6 + 1024;
   const written: Uint8Array[] = [];
   const held: (() => void)[] = [];
   const stream = new Writable({
     highWaterMark: 16 * 1024,
     write(chunk: Buffer, _encoding, done) {
-      written.push(new Uint8Array(chunk));
+      // What a turn sends comes in one piece.
+      for (let at = 0; at < chunk.length; at += FRAME_BYTES) {
+        written.push(new Uint8Array(chunk.subarray(at, at + FRAME_BYTES)));
+      }
       held.push(done);
     },
   });
