@@ -6,7 +6,12 @@
  */
 import { opendirSync } from "node:fs";
 import { totalmem } from "node:os";
-import { PerformanceObserver, constants } from "node:perf_hooks";
+import {
+  PerformanceObserver,
+  type PerformanceNodeTiming,
+  constants,
+  performance,
+} from "node:perf_hooks";
 import { getHeapStatistics } from "node:v8";
 import { Distribution } from "../../host/requests/distribution.js";
 import { family, histogramLines, scalar } from "./exposition.js";
@@ -66,6 +71,10 @@ export class ProcessFigures {
     const { user, system } = process.cpuUsage();
     const cpu = (user + system) / 1e6;
     scalar(lines, "process_cpu_seconds_total", "counter", "Processor time of the process", cpu);
+    // Node 20 tells it from 20.18 on.
+    const turns = (performance.nodeTiming as Partial<PerformanceNodeTiming>).uvMetricsInfo;
+    const loop = "nodejs_event_loop_turns_total";
+    scalar(lines, loop, "counter", "Turns of the event loop", turns?.loopCount ?? 0);
     const gauge = (name: string, help: string, value: number): void =>
       scalar(lines, name, "gauge", help, value);
     gauge("process_resident_memory_bytes", "Resident memory", process.memoryUsage.rss());
