@@ -271,6 +271,12 @@ export class Group {
     return this.changesAccepted;
   }
 
+  /** Of them, so many at least that the rows show, or that are over. */
+  appliedChanges(): number {
+    const { batcher, proposals } = this.replica;
+    return this.changesAccepted - batcher.queuedCommands - proposals.commandCount;
+  }
+
   /** Leads, and has applied its own-term entry. */
   isServing(): boolean {
     return this.replica.leadership.isServing;

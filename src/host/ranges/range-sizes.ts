@@ -51,7 +51,9 @@ export type SizeDone = (size: RangeSize) => void;
 export interface CountedGroup {
   isServing(): boolean;
   term(): number;
+  /** Commands that were accepted, and how many of them, at least, the rows show. */
   acceptedChanges(): number;
+  appliedChanges(): number;
   leaseNowMs(): number;
   readonly machine: Machine;
 }
@@ -71,6 +73,7 @@ export interface RangeSizesDeps {
 
 interface Known extends RangeSize {
   readonly term: number;
+  /** So many commands at least are in it. */
   readonly changes: number;
   /** When the first lease ends of what was counted (lease time, ms). */
   readonly firstEndMs: number;
@@ -189,10 +192,9 @@ export class RangeSizes {
     if (group?.isServing() !== true || this.counting.size >= QUESTIONS_MAX) return done(UNKNOWN);
     const known = this.known.get(nameOf(range));
     const name = `${nameOf(range)} ${range.enoughKeys ?? ""}`;
-    const changes = group.acceptedChanges();
     const isOfNow = known?.term === group.term() && group.leaseNowMs() < known.firstEndMs;
     if (known !== undefined && isOfNow) {
-      const since = changes - known.changes;
+      const since = group.acceptedChanges() - known.changes;
       if (since === 0 || since * STALE_PART < (known.keys ?? 0)) return done(known);
     }
     const under = this.counting.get(name);
@@ -206,6 +208,7 @@ export class RangeSizes {
       endKey: range.endKey === null ? null : textToByteKey(range.endKey),
     };
     const tally = new LiveCount(bounds);
+    const changes = group.appliedChanges();
     this.counting.set(name, { range, term: group.term(), changes, tally, waiting: [done] });
     this.deps.wakeAt(this.nextSliceMs);
   }

@@ -52,6 +52,13 @@ export class Proposals {
     return this.withCommands;
   }
 
+  /** Their commands, whoever still waits for them. */
+  get commandCount(): number {
+    let count = 0;
+    for (const { commands } of this.entries.values()) count += commands.length;
+    return count;
+  }
+
   get earliestDeadlineMs(): number {
     return this.earliest;
   }

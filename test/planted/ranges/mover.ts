@@ -54,6 +54,19 @@ export const moverBugs: readonly RecordBug[] = [
     test: "P-101 what changed until the freeze",
   },
   {
+    name: "what is on its way when keys are counted counts as counted",
+    pitfall: "P-106",
+    edits: [
+      edit(
+        "src/host/ranges/range-sizes.ts",
+        "const changes = group.appliedChanges();",
+        "const changes = group.acceptedChanges();",
+      ),
+    ],
+    file: "host/ranges/frames.test",
+    test: "P-106 keys whose lease ended",
+  },
+  {
     name: "a key space that leaves is tried once",
     pitfall: "P-103",
     edits: [

@@ -207,13 +207,14 @@ void t.test("sizes are asked of the leader, and what is not known stays unknown"
 });
 
 void t.test(
-  "P-106 keys whose lease ended are not told as live, though nothing was written since",
+  "P-106 keys whose lease ended are not told as live, those on their way are not forgotten",
   (t) => {
     const bench = new Bench();
     for (const key of ["room/1", "room/2"]) bench.one(1, set(key, "v", { expiresMs: 1000 }));
     bench.one(1, set("room/3", "v"));
     let nowMs = 10;
     let counts = 0;
+    let onTheirWay = 0;
     const queue: (() => void)[] = [];
     const { reads } = bench.machine;
     const countLive = reads.countLive.bind(reads);
@@ -224,7 +225,8 @@ void t.test(
     const group = {
       isServing: () => true,
       term: () => 1,
-      acceptedChanges: () => 3,
+      acceptedChanges: () => 3 + onTheirWay,
+      appliedChanges: () => 3,
       leaseNowMs: () => nowMs,
       machine: bench.machine,
     };
@@ -256,6 +258,14 @@ void t.test(
     t.equal(keysNow(), 1);
     t.equal(keysNow(), 1);
     t.equal(counts, 2);
+    // Written, accepted before the count, and applied behind it.
+    onTheirWay = 2;
+    nowMs = 5000;
+    bench.one(nowMs, set("room/3", "w"));
+    counts = 0;
+    t.equal(keysNow(), 1);
+    for (const key of ["room/4", "room/5"]) bench.one(nowMs, set(key, "v"));
+    t.equal(keysNow(), 3, "what was on its way when keys were counted is not forgotten");
     t.end();
   },
 );
