@@ -191,6 +191,8 @@ export const LOCK_WAIT_CONFIGURABLE_MAX_MS = 86_400_000;
 export const LOCK_STREAM_WAITS_MAX = 8192;
 /** Note of a grant, and reason of a forced release (bytes). */
 export const LOCK_NOTE_MAX_BYTES = 1024;
+/** Rows about forced releases that one partition may keep. */
+export const LOCK_AUDIT_ROWS_MAX = 100_000;
 export const REQUEST_ID_MAX_CHARACTERS = 128;
 
 /** Time of a client for the request line and headers (ms). */

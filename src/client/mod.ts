@@ -30,10 +30,16 @@ export { Locks, type ExtendStep, type LockStep, type TryStep } from "./locks/loc
 export type {
   AcquireOptions,
   ExtendOptions,
+  ForcedRelease,
+  ForceStep,
+  ListedLock,
+  LockAuditOptions,
+  LockAuditRecord,
   LockCallOptions,
   LockExtension,
   LockGrant,
   LockInfo,
+  LockListOptions,
   UnlockAnswer,
 } from "./locks/lock-shapes.js";
 export type { LockHandle } from "./locks/lock-handle.js";

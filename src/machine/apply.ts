@@ -17,6 +17,7 @@ import type {
 import type { DecisionContext, Rule, Rules } from "./decision/context.js";
 import { setLevel } from "./decision/level.js";
 import { KV_RULES } from "./kv/kv.js";
+import { forceUnlock } from "./locks/force-unlock.js";
 import { LOCK_RULES } from "./locks/locks.js";
 import { META_RULES } from "./meta/meta.js";
 import type { MetaContext } from "./meta/meta-context.js";
@@ -35,6 +36,7 @@ const EPHEMERAL_RULES: Rules<LockCommand | KvCommand, EphemeralOutcome> = {
 
 const RULES: Rules<Command, Outcome, MetaContext> = {
   ...EPHEMERAL_RULES,
+  "force-unlock": forceUnlock,
   ...RANGE_RULES,
   ...SEQUENCE_RULES,
   "update-sequence": updateSequence,

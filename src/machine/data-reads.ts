@@ -9,6 +9,8 @@
 import type { SequenceRecord } from "./commands/command.js";
 import { readValue, type KvReadMode } from "./kv/kv-reads.js";
 import type { LiveCount } from "./kv/live-count.js";
+import { type AuditPosition, type LockAuditPage, readLockAudit } from "./locks/lock-audit.js";
+import { type LockPage, type LockPageQuery, readLockPage } from "./locks/lock-pages.js";
 import { readLock } from "./locks/locks.js";
 import { readBucket, readPrefixPage, readRangePage } from "./kv/pages.js";
 import type {
@@ -36,6 +38,21 @@ export class DataReads {
   /** L10, L11. */
   getLock(resource: string, nowMs: number): LockReading {
     return readLock(this.rows, resource, nowMs);
+  }
+
+  /** F2. */
+  lockPage(query: LockPageQuery, nowMs: number): LockPage {
+    return readLockPage(this.rows, query, nowMs);
+  }
+
+  /** F5: rows of resources that begin with `prefix`, the newest first. */
+  lockAudit(
+    prefix: string,
+    below: AuditPosition | null,
+    limit: number,
+    maxVisits: number,
+  ): LockAuditPage {
+    return readLockAudit(this.rows, prefix, below, limit, maxVisits);
   }
 
   /**

@@ -16,6 +16,9 @@ import { executeMany } from "./kv/kv-many.js";
 import { readRange } from "./kv/kv-pages.js";
 import { scanCluster, scanLocal } from "./kv/kv-scan.js";
 import { readSpan } from "./kv/span-read.js";
+import { askedBy, forceUnlock } from "./locking/force-unlock.js";
+import { listLockAudit } from "./locking/lock-audit-list.js";
+import { listLocks } from "./locking/lock-list.js";
 import { executeLock, giveBackHere } from "./locks.js";
 import {
   type DataRequest,
@@ -43,7 +46,10 @@ export class Dispatch {
   constructor(private readonly serving: Serving) {}
 
   /** Carries out an acceptable request that was admitted. */
-  execute(request: DataRequest, context: RequestContext, finish: Finish): void {
+  execute(given: DataRequest, context: RequestContext, finish: Finish): void {
+    const { settings } = this.serving;
+    const isForced = given.kind === "force-unlock";
+    const request = isForced ? askedBy(given, context, settings.nodeId) : given;
     const family = familyOf(request);
     if (isSingle(request, family)) {
       if (context.wait !== undefined) finish = this.givingBack(request, context, finish);
@@ -61,6 +67,10 @@ export class Dispatch {
     const { serving } = this;
     if (isOf(request, "many")) return executeMany(serving, request, context, finish);
     const fail = this.failOf(request, finish, null);
+    if (request.kind === "list-locks") return listLocks(serving, request, context, fail, finish);
+    if (request.kind === "list-lock-audit") {
+      return listLockAudit(serving, request, context, fail, finish);
+    }
     if (request.kind === "kv-scan-all") return scanCluster(serving, request, context, fail, finish);
     return scanLocal(serving, request, context.deadlineMs, fail, finish);
   }
@@ -140,7 +150,7 @@ export class Dispatch {
    */
   single(
     request: SingleRequest,
-    { deadlineMs, wait, trace }: RequestContext,
+    { deadlineMs, requestId, wait, trace }: RequestContext,
     finish: Finish,
     elsewhere: Elsewhere,
     family: Family = familyOf(request),
@@ -165,6 +175,7 @@ export class Dispatch {
     if (!place.group.isLeader()) return elsewhere(place.group.partition, false);
     if (!this.serving.permitsAll(request, place.group)) return this.notAtLevel(fail);
     const attempt = new Attempt(this.serving, place, deadlineMs, fail, finish, trace);
+    if (request.kind === "force-unlock") return forceUnlock(attempt, request, requestId);
     if (isOf(request, "lock", family)) return executeLock(attempt, request, wait ?? null);
     if (isOf(request, "key", family)) return executeKey(attempt, request);
     return request.kind === "kv-bucket"

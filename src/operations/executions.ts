@@ -32,6 +32,7 @@ import {
   isSingle,
   isWaiting,
 } from "./api/requests.js";
+import { answerLockPart } from "./locking/lock-parts.js";
 import { HeldWatches } from "./kv/held-watches.js";
 import type { ScanQuery } from "./kv/kv-merge.js";
 import { confirmWatch, holdEntries, toWireTiles } from "./kv/parts-read.js";
@@ -48,6 +49,7 @@ import type {
   SpanPartRequest,
 } from "./wire/calls.js";
 import type { Frame } from "./wire/frames.js";
+import type { AuditPartRequest, LocksPartRequest } from "./wire/lock-parts.js";
 
 type Reply = (answer: CallAnswer) => void;
 
@@ -194,6 +196,9 @@ export class Executions {
       case "scan-part":
       case "span-part":
         return this.scanPart(request, refusal, deadlineMs, finish);
+      case "locks-part":
+      case "audit-part":
+        return this.lockPart(request, refusal, deadlineMs, finish);
       case "span-stands":
         return this.spanStands(request.watch, deadlineMs, finish);
       case "remove-member":
@@ -245,7 +250,8 @@ export class Executions {
         finish(isUnowned ? this.notOwned() : this.notTaken(partition));
       });
     }
-    if (isOf(request, "scan")) return dispatch.execute(request, context, done);
+    if (isOf(request, "scan") || isOf(request, "list"))
+      return dispatch.execute(request, context, done);
     executeMany(serving, request, context, done, (isUnowned) => {
       if (isUnowned) return finish(this.notOwned());
       const [first] = request.items;
@@ -268,12 +274,8 @@ export class Executions {
     };
     if (refusal !== null) return cut("mustRetry", refusal);
     if (!isScanPart(request)) return finish(UNREADABLE);
-    const groups: GroupAccess[] = [];
-    for (const id of request.partitions) {
-      const group = serving.node.group(partitionId(id));
-      if (group?.isLeader() !== true) return finish(this.notTaken(id));
-      groups.push(group);
-    }
+    const groups = this.ledHere(request.partitions, finish);
+    if (groups === null) return;
     const { after } = request;
     const query = queryOfPart(request, serving.settings);
     const isWatched = request.kind === "span-part" && request.isWatched;
@@ -292,6 +294,39 @@ export class Executions {
       if (moved === undefined) cut(part.end, part.refusal);
       else finish(this.notTaken(moved.partition));
     });
+  }
+
+  private lockPart(
+    request: LocksPartRequest | AuditPartRequest,
+    refusal: Refusal | null,
+    deadlineMs: number,
+    finish: (answer: CallAnswer) => void,
+  ): void {
+    const led = refusal === null ? this.ledHere(request.partitions, finish) : [];
+    if (led === null) return;
+    answerLockPart(this.serving, led, { request, refusal, deadlineMs }, (answer) => {
+      if (typeof answer === "object") return finish(answer);
+      const moved = led.find((group) => !group.isLeader()) ?? led[0];
+      const isLost = answer === "lost" && moved !== undefined;
+      finish(isLost ? this.notTaken(moved.partition) : UNREADABLE);
+    });
+  }
+
+  /** Null: one of them is not, and that was answered. */
+  private ledHere(
+    partitions: readonly number[],
+    finish: (answer: CallAnswer) => void,
+  ): readonly GroupAccess[] | null {
+    const groups: GroupAccess[] = [];
+    for (const id of partitions) {
+      const group = this.serving.node.group(partitionId(id));
+      if (group?.isLeader() !== true) {
+        finish(this.notTaken(id));
+        return null;
+      }
+      groups.push(group);
+    }
+    return groups;
   }
 
   private partRead(

@@ -121,7 +121,7 @@ function waitForLock(attempt: LockAttempt, request: TryLockRequest, wait: WaitCo
   const wish = { owner, expiresMs, note, untilMs: wait.waitUntilMs, deadlineMs, done };
   const waiter = queues.ask(resource, isEphemeral(request), wish);
   if (waiter === null) return;
-  wait.heldBy((how) => serving.queues(group) === queues && queues.leave(waiter, how));
+  wait.heldBy((how) => serving.queues(group) === queues && queues.leave([waiter], how));
 }
 
 function waitEnded(attempt: LockAttempt, wait: WaitControl, end: WaitEnd): void {

@@ -222,7 +222,7 @@ class Server implements RestServer {
     exchange.caller =
       caller === null
         ? { name: addressOf(exchange.raw), rate: null }
-        : { name: caller.name, rate: caller.rate ?? null };
+        : { name: caller.name, actor: caller.name, rate: caller.rate ?? null };
     if (verdict === "permitted" && route.access !== "admin") return true;
     this.audit(exchange, route, caller, verdict === "permitted" ? "administered" : "denied");
     if (verdict === "permitted") return true;

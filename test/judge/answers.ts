@@ -59,6 +59,9 @@ const KV_NAMES: ReadonlyMap<number, KvResult["type"]> = new Map([
 
 const ABORTED: Readonly<Record<DataAnswer["kind"], number>> = {
   lock: LockType.aborted,
+  forced: LockType.aborted,
+  "lock-page": LockType.aborted,
+  "lock-audit": LockType.aborted,
   sequence: SequenceType.aborted,
   allocation: SequenceType.aborted,
   kv: KvType.aborted,
@@ -124,6 +127,9 @@ function resultOf(answer: DataAnswer): OperationResult | null {
     case "kv-page":
       return pageResult(answer);
     case "kv-many":
+    case "forced":
+    case "lock-page":
+    case "lock-audit":
       return null;
   }
 }

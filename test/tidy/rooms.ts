@@ -36,7 +36,7 @@ export const ROOMS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["admission", "wire"],
     ["forwarding"],
     ["serving"],
-    ["kv", "backups"],
+    ["kv", "locking", "backups"],
     ["cluster"],
   ],
   disk: [["log", "store"]],

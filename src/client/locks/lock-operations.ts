@@ -86,7 +86,7 @@ function ownerToRest(owner: Uint8Array): string {
   return BASE64_MARK + Buffer.from(owner).toString("base64");
 }
 
-function ownerFromRest(text: string | null): Uint8Array {
+export function ownerFromRest(text: string | null): Uint8Array {
   if (text === null) return NO_BYTES;
   const encoded = text.startsWith(BASE64_MARK);
   return encoded
@@ -94,7 +94,7 @@ function ownerFromRest(text: string | null): Uint8Array {
     : Buffer.from(text, "utf8");
 }
 
-function failure(type: number, resource: string, doubtful: boolean): SvcError {
+export function lockFailure(type: number, resource: string, doubtful: boolean): SvcError {
   switch (type) {
     case Type.LOCK_RESPONSE_TYPE_INVALID_INPUT:
       return new InvalidInputError(`the arguments for the lock "${resource}" are not acceptable`, {
@@ -133,7 +133,7 @@ function writeLease({ expiresMs, durability }: LockRequest, writer: ProtoWriter)
 }
 
 /** The bits of an uint64. */
-function toHalves(value: bigint): Int64Halves {
+export function toHalves(value: bigint): Int64Halves {
   const high = Number(BigInt.asIntN(32, value >> 32n));
   return { high, low: Number(BigInt.asIntN(32, value)), unsigned: true };
 }
@@ -250,7 +250,7 @@ export const tryLock: Operation<TryLockRequest, TryLockAnswer, LockGrant> = {
   settle({ type, fencingToken, ...wait }, request, doubtful) {
     if (type === LOCKED) return { acquired: true, fencingToken, doubtful, ...wait };
     if (type === BUSY) return { acquired: false, fencingToken: 0n, doubtful, ...wait };
-    throw failure(type, request.resource, doubtful);
+    throw lockFailure(type, request.resource, doubtful);
   },
 };
 
@@ -281,7 +281,7 @@ export const tryExtend: Operation<LockRequest, ExtendAnswer, LockExtension> = {
     const none = { extended: false, fencingToken: 0n, waiters } as const;
     if (type === NOT_HELD) return { ...none, refusal: "not-held" };
     if (type === OTHER_OWNER) return { ...none, refusal: "other-owner" };
-    throw failure(type, request.resource, doubtful);
+    throw lockFailure(type, request.resource, doubtful);
   },
 };
 
@@ -310,7 +310,7 @@ export const unlock: Operation<LockRequest, LockAnswer, UnlockAnswer> = {
     if (type === UNLOCKED) return { unlocked: true, refusal: null, doubtful };
     if (type === NOT_HELD) return { unlocked: doubtful, refusal: "not-held", doubtful };
     if (type === OTHER_OWNER) return { unlocked: false, refusal: "other-owner", doubtful };
-    throw failure(type, request.resource, doubtful);
+    throw lockFailure(type, request.resource, doubtful);
   },
 };
 
@@ -370,7 +370,7 @@ export const getLock: Operation<LockInfoRequest, LockInfoAnswer, LockInfo | null
   repeat: () => true,
   settle(answer, request) {
     if (answer.type === NOT_HELD) return null;
-    if (answer.type !== GOT) throw failure(answer.type, request.resource, false);
+    if (answer.type !== GOT) throw lockFailure(answer.type, request.resource, false);
     const { owner, fencingToken, expires, note, waiters } = answer;
     const noteText = note === null ? null : decodeText(note);
     return { owner, ownerText: decodeText(owner), fencingToken, expires, note, noteText, waiters };

@@ -99,3 +99,82 @@ export interface LockInfo {
   /** How many owners wait for the lock. */
   readonly waiters: number;
 }
+
+/** A lock in a list. */
+export interface ListedLock {
+  readonly resource: string;
+  /** Null: nobody holds it. */
+  readonly owner: Uint8Array | null;
+  /** The owner as text, or null when its bytes are not UTF-8. */
+  readonly ownerText: string | null;
+  /** Of the last grant. */
+  readonly fencingToken: bigint;
+  readonly held: boolean;
+  /** Estimated end of the lease, for information only. */
+  readonly expires: Timestamp;
+  readonly expiresInMs: number;
+  readonly waiters: number;
+  readonly note: Uint8Array | null;
+  readonly noteText: string | null;
+}
+
+/** Options of `list`. */
+export interface LockListOptions extends LockCallOptions {
+  /** What the resources begin with (default: nothing, so all of them). */
+  readonly prefix?: string | undefined;
+  /** Leave out records that nobody holds (default false). */
+  readonly heldOnly?: boolean | undefined;
+  /** Items of one page (default 1000). */
+  readonly limit?: number | undefined;
+}
+
+/** Options of `audit`. */
+export interface LockAuditOptions extends CallOptions {
+  readonly prefix?: string | undefined;
+  readonly limit?: number | undefined;
+}
+
+/** A forced release, as it is kept. */
+export interface LockAuditRecord {
+  /** Ascends in each partition. */
+  readonly auditId: number;
+  readonly partitionId: number;
+  readonly resource: string;
+  readonly durability: Durability;
+  /** Who held the lock, by which grant. */
+  readonly owner: Uint8Array;
+  readonly ownerText: string | null;
+  readonly fencingToken: bigint;
+  readonly stamp: Timestamp;
+  /** Name of the token or certificate; `anonymous` where nobody shows one. */
+  readonly actor: string;
+  readonly reason: string;
+  readonly requestId: string;
+  /** The node that took the request in. */
+  readonly nodeId: number;
+  readonly waitersDropped: number;
+}
+
+/** What is released by force, and why. */
+export interface ForceStep extends LockCallOptions {
+  /** Of the grant that is ended; any other stays. */
+  readonly fencingToken: bigint | number;
+  /** 1 to 1024 bytes; it is kept. */
+  readonly reason: string;
+  /** Abort whoever waits, and leave the lock free (default false: the next one gets it). */
+  readonly dropWaiters?: boolean | undefined;
+}
+
+/** Answer of `forceUnlock`. */
+export interface ForcedRelease {
+  readonly unlocked: boolean;
+  /** Why not: nobody holds the lock, or by another grant. */
+  readonly refusal: "not-held" | "other-grant" | null;
+  readonly fencingToken: bigint;
+  /** Who held it; null with a refusal. */
+  readonly owner: Uint8Array | null;
+  readonly ownerText: string | null;
+  readonly auditId: number;
+  /** True when an earlier try of this call may have released it. */
+  readonly doubtful: boolean;
+}

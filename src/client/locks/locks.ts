@@ -18,21 +18,33 @@ import {
 } from "../values/arguments.js";
 import { ClosedError, InvalidInputError, LockNotAcquiredError } from "../values/errors.js";
 import { Acquisition } from "./lock-acquisition.js";
+import { forceUnlock, listAudit, listLocks, type Paged } from "./lock-admin.js";
 import { LockHandle } from "./lock-handle.js";
 import { getLock, tryExtend, tryLock, unlock, type LockRequest } from "./lock-operations.js";
 import {
   noteOf,
   type AcquireOptions,
+  type ForceStep,
+  type ForcedRelease,
+  type ListedLock,
+  type LockAuditOptions,
+  type LockAuditRecord,
   type LockCallOptions,
   type LockExtension,
   type LockGrant,
   type LockInfo,
+  type LockListOptions,
   type UnlockAnswer,
 } from "./lock-shapes.js";
-import type { Caller } from "../call/operation.js";
-import { checkDeadline, durationMs, type MonotonicClock } from "../values/options.js";
+import type { Caller, Operation } from "../call/operation.js";
+import {
+  checkDeadline,
+  durationMs,
+  type CallOptions,
+  type MonotonicClock,
+} from "../values/options.js";
 import { pause } from "../time/pause.js";
-import { int64Of, type Int64Input } from "../values/numbers.js";
+import { int32Of, int64Of, type Int64Input } from "../values/numbers.js";
 
 const OWNER_BYTES = 16;
 const RETRY_DEFAULT_MS = 100;
@@ -248,6 +260,75 @@ export class Locks {
     const durability = durabilityOf(optionsOf(options).durability);
     const request = { resource: textOf("resource", resource), durability };
     return this.facts.caller.call(getLock, request, options);
+  }
+
+  /**
+   * The locks of the cluster, in the order of their resources: an iterable that reads page by page.
+   * A lock that stays as it is comes once.
+   *
+   * @example
+   * for await (const { resource, ownerText } of client.locks.list({ heldOnly: true }))
+   *   console.log(resource, ownerText);
+   */
+  async *list(options: LockListOptions = {}): AsyncGenerator<ListedLock, void, undefined> {
+    const { prefix = "", heldOnly, limit = 0, durability } = optionsOf(options);
+    const request = {
+      prefix: textOf("prefix", prefix),
+      durability: durabilityOf(durability),
+      heldOnly: flagOf("heldOnly", heldOnly, false),
+      limit: int32Of("limit", limit, 0),
+      cursor: null,
+    };
+    yield* this.pages(listLocks, request, options);
+  }
+
+  /**
+   * Ends one grant of a lock, whoever has it; who did it and why is kept (`audit`). The next who
+   * waits is granted the lock. The holder learns of it at its next extend: what the lock protects
+   * must check tokens.
+   *
+   * @example
+   * const info = await client.locks.info("nightly");
+   * if (info !== null)
+   *   await client.locks.forceUnlock("nightly", { ...info, reason: "host-7 hangs" });
+   */
+  async forceUnlock(resource: string, step: ForceStep): Promise<ForcedRelease> {
+    const { fencingToken, reason, dropWaiters, durability } = membersOf("step", step);
+    const request = {
+      resource: textOf("resource", resource),
+      durability: durabilityOf(durability),
+      fencingToken: int64Of("fencingToken", fencingToken),
+      reason: textOf("reason", reason),
+      dropWaiters: flagOf("dropWaiters", dropWaiters, false),
+    };
+    return this.facts.caller.call(forceUnlock, request, step);
+  }
+
+  /**
+   * Who released locks by force, the newest first: an iterable that reads page by page.
+   *
+   * @example
+   * for await (const { resource, actor, reason } of client.locks.audit())
+   *   console.log(resource, actor, reason);
+   */
+  async *audit(options: LockAuditOptions = {}): AsyncGenerator<LockAuditRecord, void, undefined> {
+    const { prefix = "", limit = 0 } = optionsOf(options);
+    const asked = { prefix: textOf("prefix", prefix), limit: int32Of("limit", limit, 0) };
+    yield* this.pages(listAudit, { ...asked, cursor: null }, options);
+  }
+
+  private async *pages<Request extends { readonly cursor: string | null }, Answer, Item>(
+    operation: Operation<Request, Answer, Paged<Item>>,
+    first: Request,
+    options: CallOptions,
+  ): AsyncGenerator<Item, void, undefined> {
+    let request = first;
+    for (;;) {
+      const page = await this.facts.caller.call(operation, request, options);
+      yield* page.items;
+      if (page.nextCursor === null) return;
+      request = { ...request, cursor: page.nextCursor };
+    }
   }
 
   /** @internal Releases what is held and waits for releases, at most `waitMs`; never rejects. */

@@ -24,6 +24,14 @@ export function answerSizeBytes(answer: DataAnswer): number {
       }
       return sizeBytes;
     }
+    case "lock-page":
+    case "lock-audit": {
+      let sizeBytes = 0;
+      for (const { resource, owner } of answer.items) {
+        sizeBytes += ITEM_BYTES + resource.length + (owner?.length ?? 0);
+      }
+      return sizeBytes;
+    }
     default:
       return 0;
   }
@@ -41,6 +49,8 @@ export function answerExtent(kind: DataRequestKind): AnswerExtent {
     case "kv-range":
     case "kv-scan-all":
     case "kv-scan-local":
+    case "list-locks":
+    case "list-lock-audit":
       return "list";
     default:
       return "small";

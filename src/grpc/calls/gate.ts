@@ -58,7 +58,7 @@ export class Gate implements CallDesk {
     const known = authenticator.authenticate(head.authorization?.value, socket);
     if (known !== null && allows(known.role, route.role)) {
       const { role, name, rate = null } = known;
-      return { role, name, address, limited: { name, rate } };
+      return { role, name, address, limited: { name, actor: name, rate } };
     }
     audit?.denied({
       operation: route.path,

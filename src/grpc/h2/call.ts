@@ -17,7 +17,11 @@ export interface CallerOf {
   readonly name: string;
   readonly address: string;
   /** For limits: its name, or, where nobody has to show one, its address. */
-  readonly limited: { readonly name: string; readonly rate: number | null };
+  readonly limited: {
+    readonly name: string;
+    readonly actor?: string;
+    readonly rate: number | null;
+  };
 }
 
 /** What takes what a call has to say. */

@@ -38,6 +38,9 @@ function uint64({ high, low }: Int64Halves): Int64 {
   return high === 0 && low === 0 ? Int64.ZERO : new Int64(high, low);
 }
 
+/** The node that takes a forced release in says who asks. */
+const NOBODY = { actor: "", nodeId: 0 } as const;
+
 function tokenOrNull(token: Int64Halves | null): Int64 | null {
   return token === null ? null : new Int64(token.high, token.low);
 }
@@ -142,8 +145,118 @@ const getLock = dataMethod({
   },
 });
 
+const listLocks = dataMethod({
+  path: "/Locker/ListLocks",
+  role: "reader",
+  kind: "list-locks",
+  request: proto.GrpcListLocksRequest,
+  response: proto.GrpcListLocksResponse,
+  toRequest: (message) => ({
+    kind: "list-locks",
+    prefix: message.Prefix,
+    durability: message.Durability,
+    heldOnly: message.HeldOnly,
+    limit: message.Limit,
+    cursor: message.Cursor,
+  }),
+  toResponse: (answer) => {
+    assert(answer.kind === "lock-page", "a list of locks is answered with a page of them");
+    return {
+      Type: answer.type,
+      Items: answer.items.map((item) => ({
+        Resource: item.resource,
+        Owner: item.owner,
+        FencingToken: item.fencingToken,
+        Held: item.held,
+        ExpiresNode: item.expires.n,
+        ExpiresPhysical: item.expires.l,
+        ExpiresCounter: item.expires.c,
+        ExpiresInMs: item.expiresInMs,
+        Waiters: item.waiters,
+        Note: item.note,
+      })),
+      NextCursor: answer.nextCursor,
+      HasMore: answer.hasMore,
+    };
+  },
+});
+
+const forceUnlock = dataMethod({
+  path: "/Locker/ForceUnlock",
+  role: "admin",
+  kind: "force-unlock",
+  request: proto.GrpcForceUnlockRequest,
+  response: proto.GrpcForceUnlockResponse,
+  toRequest: (message) => ({
+    kind: "force-unlock",
+    resource: message.Resource,
+    durability: message.Durability,
+    fencingToken: uint64(message.FencingToken),
+    reason: message.Reason,
+    dropWaiters: message.DropWaiters,
+    ...NOBODY,
+  }),
+  toResponse: (answer) => {
+    assert(answer.kind === "forced", "a forced release is answered as one");
+    return {
+      ServedFrom: answer.servedFrom,
+      Type: answer.type,
+      FencingToken: answer.fencingToken,
+      Owner: answer.owner,
+      AuditId: answer.auditId,
+      Route: routeOf(answer.route),
+    };
+  },
+});
+
+const listLockAudit = dataMethod({
+  path: "/Locker/ListLockAudit",
+  role: "admin",
+  kind: "list-lock-audit",
+  request: proto.GrpcListLockAuditRequest,
+  response: proto.GrpcListLockAuditResponse,
+  toRequest: (message) => ({
+    kind: "list-lock-audit",
+    prefix: message.Prefix,
+    limit: message.Limit,
+    cursor: message.Cursor,
+  }),
+  toResponse: (answer) => {
+    assert(answer.kind === "lock-audit", "a list of forced releases is answered with a page");
+    return {
+      Items: answer.items.map((item) => ({
+        AuditId: item.auditId,
+        PartitionId: item.partitionId,
+        Resource: item.resource,
+        Durability: item.durability,
+        Owner: item.owner,
+        FencingToken: item.fencingToken,
+        StampNode: item.stamp.n,
+        StampPhysical: item.stamp.l,
+        StampCounter: item.stamp.c,
+        Actor: item.actor,
+        Reason: item.reason,
+        RequestId: item.requestId,
+        NodeId: item.nodeId,
+        WaitersDropped: item.waitersDropped,
+      })),
+      NextCursor: answer.nextCursor,
+      HasMore: answer.hasMore,
+      Type: answer.type,
+    };
+  },
+});
+
 /** The unary calls of the service. */
-export const LOCKER_METHODS: readonly DataMethod[] = [tryLock, extend, unlock, getLock];
+export const LOCKER_METHODS: readonly DataMethod[] = [
+  tryLock,
+  extend,
+  unlock,
+  getLock,
+  listLocks,
+  forceUnlock,
+  listLockAudit,
+];
 
 // Payload fields do not follow the types: unlock is type 3 and field 4, extend is type 2 and field
 // 5.

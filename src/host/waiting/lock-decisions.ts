@@ -6,7 +6,13 @@
  * behind another call is decided with it: in the same entry, or in the same turn.
  */
 import { assert } from "../../base/assert.js";
-import { LockType, type LockCommand, type Outcome } from "../../machine/commands/command.js";
+import {
+  LockType,
+  type ForceUnlockCommand,
+  type ForcedOutcome,
+  type LockCommand,
+  type Outcome,
+} from "../../machine/commands/command.js";
 import type { DataReads } from "../../machine/data-reads.js";
 import type { LockReading } from "../../machine/decision/reading.js";
 import type { Group } from "../group/group.js";
@@ -27,6 +33,8 @@ export type Decision =
       readonly leaseLeftMs: number | null;
       /** When it was decided (lease clock, ms). */
       readonly leaseAtMs: number;
+      /** Of a forced release. */
+      readonly forced?: ForcedOutcome;
     }
   | { readonly kind: "refused"; readonly reason: Exclude<RefusalReason, "not-leader"> }
   | { readonly kind: "aborted" }
@@ -34,7 +42,7 @@ export type Decision =
   | { readonly kind: "unknown" };
 
 export interface LockCall {
-  readonly command: LockCommand;
+  readonly command: LockCommand | ForceUnlockCommand;
   readonly sizeBytes: number;
   readonly deadlineMs: number;
   readonly marks?: ProposalMarks | null;
@@ -97,7 +105,8 @@ export class LockDecisions {
     });
   }
 
-  private applyEphemeral(command: LockCommand): Decision {
+  private applyEphemeral(command: LockCall["command"]): Decision {
+    assert(command.kind !== "force-unlock", "the log alone knows forced releases");
     const { ephemeral: table } = this.group;
     if (table === null) return MOVED;
     const stamp = this.group.nextStamp();
@@ -107,7 +116,7 @@ export class LockDecisions {
     return decided(outcome, reading, stamp.leaseMs);
   }
 
-  private ofProposal(command: LockCommand, result: ProposalResult): Decision {
+  private ofProposal(command: LockCall["command"], result: ProposalResult): Decision {
     switch (result.status) {
       case "applied": {
         const reading = this.group.machine.reads.getLock(command.resource, 0);
@@ -125,6 +134,10 @@ export class LockDecisions {
 
 /** `reading`: of the lock, as it is now; `leaseMs`: when it was decided, on the lease clock. */
 function decided(outcome: Outcome, reading: LockReading, leaseMs: number): Decision {
+  if (outcome.kind === "forced") {
+    const { type, token } = outcome;
+    return { kind: "decided", type, token, leaseLeftMs: null, leaseAtMs: leaseMs, forced: outcome };
+  }
   assert(outcome.kind === "lock", "a lock command has the outcome of one");
   const { type, token } = outcome;
   const leaseLeftMs = leaseLeft(outcome, reading, leaseMs);

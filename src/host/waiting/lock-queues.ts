@@ -23,17 +23,19 @@ import {
   type LockCall,
   type WaitingGroup,
 } from "./lock-decisions.js";
-import { NO_TOKEN, type Place, Queue, type WaitEnd, Waiter, type Wish, keyOf } from "./queue.js";
+import {
+  type Leaving,
+  NO_TOKEN,
+  type Place,
+  Queue,
+  type WaitEnd,
+  Waiter,
+  type Wish,
+  keyOf,
+} from "./queue.js";
 import { WaiterEnds } from "./waiter-ends.js";
 import { type WaitingPorts, type WaitingSettings, commandBytes, tryCommand } from "./waiting.js";
 import type { HandoffPath, WaitTally } from "./wait-tally.js";
-
-/** How a request goes away before it was answered. */
-export type Leaving =
-  /** By its caller's word, or with its connection on purpose: the place goes too. */
-  | "cancelled"
-  /** Nobody knows whether it comes back: its place is kept for a moment (Q8). */
-  | "left";
 
 /** A try that could not be made is made again after this (ms). */
 const RETRY_MS = 20;
@@ -64,16 +66,13 @@ export class LockQueues {
     return this.queues.get(keyOf(resource, isEphemeral)) ?? null;
   }
 
-  /** Requests and places of the lock, for answers: how many wait, and the place of `owner`. */
+  /** For answers. */
   standing(
     resource: string,
     isEphemeral: boolean,
     owner: Uint8Array | null,
   ): { readonly waiters: number; readonly position: number } {
-    const queue = this.find(resource, isEphemeral);
-    if (queue === null) return { waiters: 0, position: 0 };
-    const place = owner === null ? null : queue.find(owner);
-    return { waiters: queue.living, position: place === null ? 0 : queue.positionOf(place) };
+    return this.find(resource, isEphemeral)?.standing(owner) ?? { waiters: 0, position: 0 };
   }
 
   /** Takes a request in. It is granted at once if the lock is free and nobody waits for it. */
@@ -112,27 +111,28 @@ export class LockQueues {
     return waiter;
   }
 
-  /** False: it has ended, or its end is on its way. */
-  leave(waiter: Waiter, how: Leaving): boolean {
-    if (waiter.isEnded || waiter.isCancelled) return false;
-    const { place } = waiter;
-    const { queue } = place;
-    const isTried = place.tries > 0;
-    // It may be granted yet: whoever was told that it was cancelled shall hold nothing.
-    if (isTried) queue.cancel(waiter);
-    if (!isTried || how === "left") this.ends.endLater(waiter, { kind: "aborted" });
-    this.vacate(place, how === "left");
-    this.settle(queue);
+  /** Of one lock, all at once. False: they have ended, or their ends are on their way. */
+  leave(waiters: readonly Waiter[], how: Leaving): boolean {
+    const [left] = waiters.filter((waiter) => this.withdraw(waiter, how));
+    if (left === undefined) return false;
+    this.settle(left.place.queue);
     this.expect();
     return true;
   }
 
-  /**
-   * Carries out `call`, which releases the lock, with the next grant right behind it. `path`: what
-   * the release is.
-   */
-  release(queue: Queue, call: LockCall, path: HandoffPath): void {
-    const place = queue.first();
+  private withdraw(waiter: Waiter, how: Leaving): boolean {
+    if (waiter.isEnded || waiter.isCancelled) return false;
+    const { place } = waiter;
+    const isTried = place.tries > 0;
+    // It may be granted yet: whoever was told that it was cancelled shall hold nothing.
+    if (isTried) place.queue.cancel(waiter);
+    if (!isTried || how === "left") this.ends.endLater(waiter, { kind: "aborted" });
+    this.vacate(place, how === "left");
+    return true;
+  }
+
+  /** Carries out `call`, a release (`path`), with the grant to `place` right behind it. */
+  release(queue: Queue, call: LockCall, path: HandoffPath, place = queue.first()): void {
     const sinceMs = this.ports.clock.monotonicMs();
     const then = call.then;
     const released = (decision: Decision): void => {
@@ -172,9 +172,9 @@ export class LockQueues {
     this.tally.givenBack++;
     const then = (decision: Decision): void => done(decision.kind === "decided");
     const call = this.unlockOf(resource, owner, then);
-    const queue = this.queues.get(key);
-    if (queue === undefined) this.decisions.make(isEphemeral, call, null);
-    else this.release(queue, call, "entry");
+    const queue = this.find(resource, isEphemeral);
+    if (queue !== null) return this.release(queue, call, "entry");
+    this.decisions.make(isEphemeral, call, null);
   }
 
   /** What others decided about a lock with a queue; `token`: of the grant that they were told. */

@@ -38,6 +38,13 @@ export type WaitEnd =
   /** Another outcome of the decision (an input that apply does not take). */
   | { readonly kind: "failed"; readonly type: number };
 
+/** How a request goes away before it was answered. */
+export type Leaving =
+  /** By its caller's word, or with its connection on purpose: the place goes too. */
+  | "cancelled"
+  /** Nobody knows whether it comes back: its place is kept for a moment (Q8). */
+  | "left";
+
 /** What is asked of a lock, and who waits for the answer. */
 export interface Wish {
   readonly owner: Uint8Array;
@@ -196,6 +203,17 @@ export class Queue implements DueItem {
     if (this.living === 0) return null;
     for (const place of this.places.values()) if (place.living > 0) return place;
     return null;
+  }
+
+  /** How many wait, and the place of `owner` among them; 0 = none. */
+  standing(owner: Uint8Array | null): { readonly waiters: number; readonly position: number } {
+    const place = owner === null ? null : this.find(owner);
+    return { waiters: this.living, position: place === null ? 0 : this.positionOf(place) };
+  }
+
+  /** Of all places, the first one first. */
+  waiters(): readonly Waiter[] {
+    return [...this.places.values()].flatMap((place) => place.waiters);
   }
 
   /** 1 = next; 0 = it has no living request. */

@@ -21,6 +21,8 @@ export class WaitTally {
   /** Places without a request that are kept for who may come back. */
   placesLeft = 0;
   givenBack = 0;
+  /** Grants that were ended by administrators. */
+  forced = 0;
   readonly ends = new Map<string, number>(WAIT_ENDS.map((end) => [end, 0]));
   readonly handoffs = new Map<string, number>(HANDOFF_PATHS.map((path) => [path, 0]));
   /** In milliseconds, as `handoffTimes`. */

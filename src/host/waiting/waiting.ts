@@ -4,7 +4,7 @@
  * Pure.
  */
 import { textSizeBytes } from "../../base/bytes.js";
-import type { LockCommand } from "../../machine/commands/command.js";
+import type { ForceUnlockCommand, LockCommand } from "../../machine/commands/command.js";
 import type { ClockPort, TimerPort } from "../../ports.js";
 import type { Place } from "./queue.js";
 
@@ -29,8 +29,11 @@ export function tryCommand(resource: string, { owner, expiresMs, note }: Place):
 }
 
 /** An upper bound of what a command takes. */
-export function commandBytes(command: LockCommand): number {
+export function commandBytes(command: LockCommand | ForceUnlockCommand): number {
   const { resource, owner } = command;
-  const noteBytes = "note" in command ? (command.note?.length ?? 0) : 0;
-  return COMMAND_BYTES + textSizeBytes(resource) + owner.length + noteBytes;
+  let sizeBytes = COMMAND_BYTES + textSizeBytes(resource) + (owner?.length ?? 0);
+  if ("note" in command) sizeBytes += command.note?.length ?? 0;
+  if (command.kind !== "force-unlock") return sizeBytes;
+  const { actor, reason, requestId } = command;
+  return sizeBytes + textSizeBytes(actor) + textSizeBytes(reason) + textSizeBytes(requestId);
 }

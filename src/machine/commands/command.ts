@@ -10,7 +10,12 @@
 import type { Hlc } from "../../base/hlc.js";
 import type { CollectOutcome, DoneOutcome, GroupCommand, LevelOutcome } from "./group-commands.js";
 import type { KvCommand, KvOutcome, MovedOutcome } from "./kv-commands.js";
-import type { LockCommand, LockOutcome } from "./lock-commands.js";
+import type {
+  ForcedOutcome,
+  ForceUnlockCommand,
+  LockCommand,
+  LockOutcome,
+} from "./lock-commands.js";
 import type { MetaCommand, MetaOutcome } from "./meta-command.js";
 import type { RangeCommand, RangeOutcome } from "./range-commands.js";
 import type { AllocationOutcome, SequenceCommand, SequenceOutcome } from "./sequence-commands.js";
@@ -42,9 +47,16 @@ export interface EntryPosition {
 export interface AppliedEntry extends EntryPosition, EntryStamp {}
 
 export type Command =
-  LockCommand | SequenceCommand | KvCommand | RangeCommand | MetaCommand | GroupCommand;
+  | LockCommand
+  | ForceUnlockCommand
+  | SequenceCommand
+  | KvCommand
+  | RangeCommand
+  | MetaCommand
+  | GroupCommand;
 export type Outcome =
   | LockOutcome
+  | ForcedOutcome
   | SequenceOutcome
   | AllocationOutcome
   | KvOutcome

@@ -60,12 +60,44 @@ export interface UnlockGrantCommand {
   readonly token: bigint;
 }
 
+/**
+ * An administrator ends the grant with this token, and a row of it is kept (F3 to F5). The newest
+ * `retained` rows stay.
+ */
+export interface ForceUnlockCommand {
+  readonly kind: "force-unlock";
+  readonly resource: string;
+  readonly token: bigint;
+  /**
+   * Null: the persistent lock is meant, and released. Otherwise the holder of the ephemeral one, of
+   * which the log knows nothing: the row alone is written, before the effect.
+   */
+  readonly owner: Uint8Array | null;
+  readonly actor: string;
+  readonly reason: string;
+  /** Of the request, and the node that took it in. */
+  readonly requestId: string;
+  readonly nodeId: number;
+  readonly waitersDropped: number;
+  readonly retained: number;
+}
+
 export interface LockOutcome {
   readonly kind: "lock";
   readonly type: number;
   readonly token: bigint;
 }
 
+export interface ForcedOutcome {
+  readonly kind: "forced";
+  readonly type: number;
+  /** Of the grant that was ended; 0 with a refusal, as the number of the row. */
+  readonly token: bigint;
+  readonly owner: Uint8Array | null;
+  readonly auditId: number;
+}
+
+/** What ephemeral tables know as well. */
 export type LockCommand =
   | TryLockCommand
   | TryExtendCommand
@@ -74,7 +106,7 @@ export type LockCommand =
   | ExtendGrantCommand
   | UnlockGrantCommand;
 
-export const LOCK_COMMANDS: CommandCodecs<LockCommand> = {
+export const LOCK_COMMANDS: CommandCodecs<LockCommand | ForceUnlockCommand> = {
   "try-lock": {
     number: 1,
     version: 1,
@@ -155,6 +187,29 @@ export const LOCK_COMMANDS: CommandCodecs<LockCommand> = {
       resource: reader.text(),
       owner: reader.bytes(),
       token: reader.int64(),
+    }),
+  },
+  "force-unlock": {
+    number: 7,
+    version: 1,
+    write(writer, command) {
+      text(writer, command.resource);
+      int64(writer, command.token);
+      optionalBytes(writer, command.owner);
+      text(text(text(writer, command.actor), command.reason), command.requestId);
+      writer.uint32(command.nodeId).uint32(command.waitersDropped).uint32(command.retained);
+    },
+    read: (reader) => ({
+      kind: "force-unlock",
+      resource: reader.text(),
+      token: reader.int64(),
+      owner: readOptionalBytes(reader),
+      actor: reader.text(),
+      reason: reader.text(),
+      requestId: reader.text(),
+      nodeId: reader.uint32(),
+      waitersDropped: reader.uint32(),
+      retained: reader.uint32(),
     }),
   },
 };

@@ -135,6 +135,23 @@ function tryUnlock(
   return outcome(LockType.unlocked, row.token);
 }
 
+/**
+ * Ends the grant with that token, whoever has it, while its lease runs (F3). Returns the owner, or
+ * the type of a refusal.
+ */
+export function releaseGrant(
+  { rows, nowMs }: DecisionContext,
+  key: ByteKey,
+  token: bigint,
+): Uint8Array | number {
+  const row = load(rows, key);
+  if (!isHeld(row, nowMs)) return LockType.doesNotExist;
+  if (row.token !== token) return LockType.invalidOwner;
+  const owner = row.owner.slice();
+  rows.put(RowKind.lock, key, releasedLockRow(token, nowMs));
+  return owner;
+}
+
 /** L10, L11 at the lease time given. */
 export function readLock(rows: ReadableRows, resource: string, nowMs: number): LockReading {
   const key = resourceKey(resource);

@@ -6,6 +6,7 @@
  */
 import { RowKind } from "../store/keys.js";
 import { decodeKvRow, isKvRow } from "../kv/kv-row.js";
+import { decodeAuditHead, decodeLockAudit } from "../locks/lock-audit-row.js";
 import { decodeLockRow } from "../locks/lock-row.js";
 import {
   decodeCluster,
@@ -22,6 +23,8 @@ import type { ChunkRow } from "./chunk-row.js";
 
 const decoders = new Map<number, (bytes: Uint8Array) => unknown>([
   [RowKind.lock, decodeLockRow],
+  [RowKind.lockAudit, decodeLockAudit],
+  [RowKind.lockAuditHead, decodeAuditHead],
   [RowKind.sequence, decodeSequenceRow],
   [RowKind.sequenceKey, decodeAllocationRow],
   [RowKind.sequenceOrder, (bytes) => bytes],

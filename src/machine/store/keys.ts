@@ -14,6 +14,8 @@
  * | Kind | Name part | Row |
  * |---|---|---|
  * | lock | resource | owner, token, lease |
+ * | lockAudit | number u64 | one forced release |
+ * | lockAuditHead | (empty) | numbers of the oldest one that is kept and of the next one |
  * | sequence | name | definition, reserved end, counters of its idempotency entries |
  * | sequenceKey | life u64, idempotency key | one remembered allocation |
  * | sequenceOrder | life u64, ordinal u64 | the idempotency key with that ordinal: eviction order |
@@ -44,6 +46,8 @@ export const KeySpace = { groupRecord: 1, groupRows: 2, node: 3 } as const;
 
 export const RowKind = {
   lock: 0x10,
+  lockAudit: 0x11,
+  lockAuditHead: 0x12,
   sequence: 0x20,
   sequenceKey: 0x21,
   sequenceOrder: 0x22,

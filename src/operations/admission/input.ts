@@ -5,7 +5,7 @@
  * depends on state (a merged record, a revision) is checked in apply, not here.
  */
 import { isKvAcceptable, isManyAcceptable } from "../api/kv-requests.js";
-import { isLockAcceptable } from "../api/lock-requests.js";
+import { isListAcceptable, isLockAcceptable } from "../api/lock-requests.js";
 import { type DataRequest, familyOf, isOf } from "../api/requests.js";
 import { isSequenceAcceptable } from "../api/sequence-requests.js";
 import type { OperationsSettings } from "../api/settings.js";
@@ -15,6 +15,7 @@ export function isAcceptable(request: DataRequest, settings: OperationsSettings)
   const family = familyOf(request);
   if (isOf(request, "sequence", family)) return isSequenceAcceptable(request);
   if (isOf(request, "lock", family)) return isLockAcceptable(request, settings);
+  if (isOf(request, "list", family)) return isListAcceptable(request);
   if (isOf(request, "many", family)) return isManyAcceptable(request);
   return isKvAcceptable(request, settings);
 }

@@ -49,6 +49,55 @@ export interface LockAnswer extends AnswerBase {
   readonly note: Uint8Array | null;
 }
 
+/** The end of a forced release. */
+export interface ForcedAnswer extends AnswerBase {
+  readonly kind: "forced";
+  /** Of the grant that was ended; 0 with a refusal, as the number of the row that tells of it. */
+  readonly fencingToken: Int64;
+  readonly owner: Uint8Array | null;
+  readonly auditId: number;
+}
+
+export interface LockListItem {
+  readonly resource: string;
+  /** Null: nobody holds it. */
+  readonly owner: Uint8Array | null;
+  /** Of the last grant. */
+  readonly fencingToken: Int64;
+  readonly held: boolean;
+  readonly expires: Hlc;
+  readonly expiresInMs: number;
+  readonly waiters: number;
+  readonly note: Uint8Array | null;
+}
+export interface LockPageAnswer extends AnswerBase {
+  readonly kind: "lock-page";
+  readonly items: readonly LockListItem[];
+  readonly nextCursor: string | null;
+  readonly hasMore: boolean;
+}
+
+export interface LockAuditEntry {
+  readonly auditId: number;
+  readonly partitionId: number;
+  readonly resource: string;
+  readonly durability: number;
+  readonly owner: Uint8Array;
+  readonly fencingToken: Int64;
+  readonly stamp: Hlc;
+  readonly actor: string;
+  readonly reason: string;
+  readonly requestId: string;
+  readonly nodeId: number;
+  readonly waitersDropped: number;
+}
+export interface LockAuditAnswer extends AnswerBase {
+  readonly kind: "lock-audit";
+  readonly items: readonly LockAuditEntry[];
+  readonly nextCursor: string | null;
+  readonly hasMore: boolean;
+}
+
 export interface SequenceView {
   readonly name: string;
   readonly currentValue: Int64;
@@ -126,4 +175,12 @@ export interface KvPageAnswer extends AnswerBase {
   readonly tooLarge: boolean;
 }
 export type DataAnswer =
-  LockAnswer | SequenceAnswer | AllocationAnswer | KvAnswer | KvManyAnswer | KvPageAnswer;
+  | LockAnswer
+  | ForcedAnswer
+  | LockPageAnswer
+  | LockAuditAnswer
+  | SequenceAnswer
+  | AllocationAnswer
+  | KvAnswer
+  | KvManyAnswer
+  | KvPageAnswer;

@@ -4,13 +4,15 @@
  * Pure. Invariants: 1. A front end bounds the deadline once, where it takes the request in; nobody
  * below makes it later.
  */
-import type { Leaving } from "../../host/waiting/lock-queues.js";
+import type { Leaving } from "../../host/waiting/queue.js";
 import { Trace, type TraceParent } from "./tracing.js";
 
 /** Who asks, for limits and the log. */
 export interface CallerName {
   /** Of the token or certificate; where nobody has to show any, the address. */
   readonly name: string;
+  /** As forced releases are recorded; absent: nobody has to say who they are. */
+  readonly actor?: string;
   /** Requests per second of its own, 0 = no limit; null = as all. */
   readonly rate: number | null;
 }

@@ -8,7 +8,7 @@
  * wire range (int32, int64) and otherwise unchecked. 4. Absent and zero differ.
  */
 import type { KvRequest } from "./kv-requests.js";
-import type { LockRequest } from "./lock-requests.js";
+import type { LockAdminRequest, LockRequest } from "./lock-requests.js";
 import type { SequenceRequest } from "./sequence-requests.js";
 
 export type * from "./kv-requests.js";
@@ -17,5 +17,5 @@ export type * from "./lock-requests.js";
 export { Durability } from "./names.js";
 export type * from "./sequence-requests.js";
 
-export type DataRequest = LockRequest | SequenceRequest | KvRequest;
+export type DataRequest = LockRequest | LockAdminRequest | SequenceRequest | KvRequest;
 export type DataRequestKind = DataRequest["kind"];

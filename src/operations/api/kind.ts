@@ -8,9 +8,10 @@ import type { DataAnswer } from "./answers.js";
 
 /**
  * What the requests of a kind are about: one lock, one sequence, one key, one bucket, each in one
- * partition; or several keys ("many"), or partitions whichever they are ("scan").
+ * partition; or several keys ("many"), or partitions whichever they are, of keys ("scan") or of
+ * locks ("list").
  */
-export type Family = "lock" | "sequence" | "key" | "bucket" | "many" | "scan";
+export type Family = "lock" | "sequence" | "key" | "bucket" | "many" | "scan" | "list";
 
 export interface KindRow {
   /** Stands for the kind between nodes: 1 to 99. */

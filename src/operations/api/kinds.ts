@@ -11,12 +11,17 @@ import type { DataAnswer } from "./answers.js";
 import type { DataRequest, DataRequestKind } from "./data-requests.js";
 import type { Family } from "./kind.js";
 import { KV_KINDS } from "./kv-requests.js";
-import { LOCK_KINDS } from "./lock-requests.js";
+import { LOCK_ADMIN_KINDS, LOCK_KINDS } from "./lock-requests.js";
 import { SEQUENCE_KINDS } from "./sequence-requests.js";
 
 export type { Family, KindRow } from "./kind.js";
 
-export const KINDS = { ...LOCK_KINDS, ...SEQUENCE_KINDS, ...KV_KINDS } as const;
+export const KINDS = {
+  ...LOCK_KINDS,
+  ...LOCK_ADMIN_KINDS,
+  ...SEQUENCE_KINDS,
+  ...KV_KINDS,
+} as const;
 
 type Rows = typeof KINDS;
 
@@ -54,7 +59,7 @@ export function isSingle(
   request: DataRequest,
   family: Family = familyOf(request),
 ): request is SingleRequest {
-  return family !== "many" && family !== "scan";
+  return family !== "many" && family !== "scan" && family !== "list";
 }
 
 /** The bucket that a request is about. */

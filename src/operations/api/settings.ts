@@ -34,6 +34,8 @@ export interface OperationsSettings {
   /** Requests that may wait, for one lock and on this node; beyond: overload. */
   readonly lockWaitersPerLockMax: number;
   readonly lockWaitersMax: number;
+  /** Rows about forced releases that a partition keeps. */
+  readonly lockAuditRetained: number;
   readonly sequencerBlockSize: number;
   /** Longest time a reserved block is used without checking the record (ms). */
   readonly sequencerBlockLeaseMs: number;

@@ -18,6 +18,7 @@ import {
 import type {
   AllocationAnswer,
   DataAnswer,
+  ForcedAnswer,
   KvAnswer,
   KvManyAnswer,
   KvManyItem,
@@ -85,6 +86,28 @@ export function lockAnswer(
     waiters: 0,
     note: null,
   };
+}
+
+/** A forced release without effect. */
+export function forcedAnswer(
+  type: number,
+  origin: Origin,
+  refusal: Refusal | null = null,
+): ForcedAnswer {
+  const { servedFrom, route } = origin;
+  const none = { fencingToken: Int64.ZERO, owner: null, auditId: 0 };
+  return { kind: "forced", type, servedFrom, route, refusal, ...none };
+}
+
+/** A page of locks, or of forced releases, without items. */
+export function emptyLockPage<Kind extends "lock-page" | "lock-audit">(
+  kind: Kind,
+  type: number,
+  origin: Origin,
+  refusal: Refusal | null = null,
+) {
+  const { servedFrom, route } = origin;
+  return { kind, type, servedFrom, route, refusal, items: [], nextCursor: null, hasMore: false };
 }
 
 export function sequenceView(record: SequenceRecord, currentValue: bigint): SequenceView {
@@ -203,6 +226,11 @@ export function endAnswer(
   switch (answer) {
     case "lock":
       return lockAnswer(LOCK_ENDS[end], Int64.ZERO, origin, refusal);
+    case "forced":
+      return forcedAnswer(LOCK_ENDS[end], origin, refusal);
+    case "lock-page":
+    case "lock-audit":
+      return emptyLockPage(answer, LOCK_ENDS[end], origin, refusal);
     case "sequence":
       return sequenceAnswer(SEQUENCE_ENDS[end], null, -1, origin, refusal);
     case "allocation":

@@ -33,6 +33,9 @@ export function isAnswerTo(request: DataRequest, answer: CallAnswer): answer is 
 export function isAborted(request: DataRequest, answer: DataAnswer): boolean {
   switch (answer.kind) {
     case "lock":
+    case "forced":
+    case "lock-page":
+    case "lock-audit":
       return answer.type === LockType.aborted;
     case "sequence":
     case "allocation":

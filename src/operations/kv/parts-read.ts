@@ -1,21 +1,23 @@
 /**
- * The parts of one page, each read by the node that leads its partitions: who is asked for what,
- * and what becomes of a part that went nowhere.
+ * The parts of one page of keys, each read by the node that leads its partitions.
  *
  * Invariants: 1. Parts are of partitions that were proved to be led, all of a node as they are at
- * one instant. 2. A part that went nowhere is asked for again, with all others, a bounded number of
- * times: a read changes nothing. 3. Every watch of a part is closed: by whoever takes the parts, or
- * here when it takes none. 4. A node that closes its store knows neither map nor level: it plans
- * nothing more.
+ * one instant. 2. Every watch of a part is closed: by whoever takes the parts, or here when it
+ * takes none.
  */
 import { type PartitionId, level, partitionId } from "../../base/ids.js";
 import { fromByteKey, toByteKey } from "../../machine/store/keys.js";
 import type { GroupAccess } from "../api/host-view.js";
-import type { Refusal } from "../api/answers.js";
 import { type RequestContext, mayForward } from "../api/requests.js";
-import type { CallResult } from "../forwarding/calls.js";
+import {
+  LeaderParts,
+  type PartOrAgain,
+  type PartSource,
+  type PartsEnd,
+  type PartsFailed,
+} from "../serving/leader-parts.js";
 import type { Serving } from "../serving/serving.js";
-import type { CallRequest, SpanPartAnswer, WireTiles } from "../wire/calls.js";
+import type { CallAnswer, CallRequest, SpanPartAnswer, WireTiles } from "../wire/calls.js";
 import type { ScanQuery } from "./kv-merge.js";
 import { type PagePart, type PartResult, proveAll, readPart } from "./scan-part.js";
 import type { SpaceTiles } from "./span-tiles.js";
@@ -23,11 +25,6 @@ import type { SpanWatch } from "./span-watch.js";
 
 /** Below it no range moves, and nodes know parts without tiles alone. */
 const TILED_FROM_LEVEL = level(2);
-/** Times that parts are asked for anew; the wait for leaders bounds it, too. */
-export const TRIES_MAX = 32;
-/** A node that sent a part back, or lost it, is left alone so long (ms). */
-const AVOID_MS = 50;
-
 /** A part that was read; of one that is watched, whether it still stands. */
 export interface ReadPart extends PagePart {
   /** Closes the watch, too. Proves anew that the partitions are led there. */
@@ -36,14 +33,6 @@ export interface ReadPart extends PagePart {
   close(): void;
 }
 
-export type PartsEnd =
-  | { readonly kind: "parts"; readonly parts: readonly ReadPart[] }
-  | {
-      readonly kind: "failed";
-      readonly end: "mustRetry" | "aborted";
-      readonly refusal: Refusal | null;
-    };
-
 /** What is asked of all nodes alike. */
 export interface PartsQuestion {
   readonly after: Uint8Array | null;
@@ -51,14 +40,6 @@ export interface PartsQuestion {
   /** As `SpanPartRequest.holdMs`. */
   readonly holdMs: number;
 }
-
-/** Who reads which partitions. */
-interface Plan {
-  readonly here: readonly GroupAccess[];
-  readonly there: ReadonlyMap<number, readonly number[]>;
-}
-
-type PartOrAgain = ReadPart | "again" | Extract<PartsEnd, { readonly kind: "failed" }>;
 
 export function toWireTiles(spaces: readonly SpaceTiles[]): readonly WireTiles[] {
   return spaces.map(({ keySpace, tiles }) => ({
@@ -94,77 +75,34 @@ export function holdEntries(groups: readonly GroupAccess[], holdMs: number): voi
   for (const group of groups) group.holdEntries(holdMs);
 }
 
-export class PartsRead {
-  private tries = 0;
-  private giveUpMs = 0;
-  private readonly avoided = new Map<number, number>();
+export class PartsRead implements PartSource<ReadPart, PartsQuestion> {
+  private readonly parts: LeaderParts<ReadPart, PartsQuestion>;
 
   /** `partitions`: those that may have keys, by the present map. */
   constructor(
     private readonly serving: Serving,
     private readonly query: ScanQuery,
     private readonly context: RequestContext,
-    private readonly partitions: () => readonly PartitionId[],
-  ) {}
+    readonly partitions: () => readonly PartitionId[],
+  ) {
+    this.parts = new LeaderParts(serving, context, this);
+  }
 
   /** Reads a part from every node concerned; the end never comes in the turn of the first call. */
-  read(question: PartsQuestion, then: (end: PartsEnd) => void): void {
-    const { node, ports } = this.serving;
-    if (node.closing) {
-      const end = { end: "mustRetry", refusal: "shutting-down" } as const;
-      return ports.timer.soon(() => then({ kind: "failed", ...end }));
-    }
-    const nowMs = ports.clock.monotonicMs();
-    const plan = this.plan(nowMs);
-    if (plan === null) return this.wait(question, nowMs, then);
-    let open = plan.there.size;
-    const isHere = plan.here.length > 0 || plan.there.size === 0;
-    if (isHere) open++;
-    const ends: PartOrAgain[] = [];
-    const ended = (part: PartOrAgain): void => {
-      ends.push(part);
-      open--;
-      if (open === 0) this.gathered(question, ends, then);
-    };
-    if (isHere) this.readHere(plan.here, question, ended);
-    for (const [to, partitions] of plan.there) {
-      this.ask(to, partitions, question, (result) => ended(this.partOf(to, partitions, result)));
-    }
+  read(question: PartsQuestion, then: (end: PartsEnd<ReadPart>) => void): void {
+    this.parts.read(question, then);
   }
 
-  private gathered(
-    question: PartsQuestion,
-    ends: readonly PartOrAgain[],
-    then: (end: PartsEnd) => void,
-  ): void {
-    const parts: ReadPart[] = [];
-    let failure: PartsEnd | null = null;
-    for (const end of ends) {
-      if (end === "again") continue;
-      if ("kind" in end) failure ??= end;
-      else parts.push(end);
-    }
-    if (failure === null && parts.length === ends.length) {
-      // Who reads again, or on, waits for a leader anew (C12).
-      this.tries = 0;
-      this.giveUpMs = 0;
-      return then({ kind: "parts", parts });
-    }
-    for (const part of parts) part.close();
-    if (failure !== null) return then(failure);
-    this.wait(question, this.serving.ports.clock.monotonicMs(), then);
-  }
-
-  private readHere(
+  here(
     groups: readonly GroupAccess[],
     { after, isWatched, holdMs }: PartsQuestion,
-    ended: (part: PartOrAgain) => void,
+    ended: (part: PartOrAgain<ReadPart>) => void,
   ): void {
     const { serving, query, context } = this;
     const { deadlineMs } = context;
     holdEntries(groups, holdMs);
     readPart({ serving, groups, query, after, deadlineMs, isWatched }, false, (part) => {
-      if (part.end === "page") return ended(this.partHere(part));
+      if (part.end === "page") return ended({ kind: "part", part: this.partHere(part) });
       const lost = part.end === "mustRetry" && part.refusal === null;
       const isLate = serving.ports.clock.monotonicMs() >= deadlineMs;
       ended(lost && mayForward(context) && !isLate ? "again" : { kind: "failed", ...part });
@@ -185,42 +123,7 @@ export class PartsRead {
     };
   }
 
-  /** Null when a partition has no leader that could be asked now. */
-  private plan(nowMs: number): Plan | null {
-    const { node, leaders, calls } = this.serving;
-    const here: GroupAccess[] = [];
-    const there = new Map<number, number[]>();
-    const isReachable = (to: number): boolean => calls.isReachable(to, nowMs);
-    for (const partition of this.partitions()) {
-      const group = node.group(partition);
-      if (group?.isLeader() === true) {
-        here.push(group);
-        continue;
-      }
-      const to = leaders.other(partition, isReachable);
-      if (to === 0 || (this.avoided.get(to) ?? 0) > nowMs || !isReachable(to)) return null;
-      const partitions = there.get(to);
-      if (partitions === undefined) there.set(to, [partition]);
-      else partitions.push(partition);
-    }
-    if (there.size > 0 && !mayForward(this.context)) return null;
-    return { here, there };
-  }
-
-  private ask(
-    to: number,
-    partitions: readonly number[],
-    question: PartsQuestion,
-    then: (result: CallResult) => void,
-  ): void {
-    const { requestId, deadlineMs, trace } = this.context;
-    const partition = partitionId(partitions[0] ?? 0);
-    const request = this.requestFor(partitions, question);
-    const asking = { to, partition, request, requestId, deadlineMs, trace };
-    this.serving.calls.ask(asking, then);
-  }
-
-  private requestFor(
+  requestFor(
     partitions: readonly number[],
     { after, isWatched, holdMs }: PartsQuestion,
   ): CallRequest {
@@ -235,22 +138,17 @@ export class PartsRead {
     return { kind: "span-part", ...part, bounds, isWatched, holdMs };
   }
 
-  private partOf(to: number, partitions: readonly number[], result: CallResult): PartOrAgain {
-    if (result.status === "overloaded") {
-      return { kind: "failed", end: "mustRetry", refusal: "overloaded" };
-    }
-    const answer = result.status === "answered" ? result.answer : null;
-    if (answer?.kind === "scan-part" || answer?.kind === "span-part") {
-      const { end, refusal } = answer;
-      const stops = refusal !== null && refusal !== "overloaded";
-      if (!stops) {
-        if (end !== "page") return { kind: "failed", end, refusal };
-        const tiled = answer.kind === "span-part" ? answer : { spaces: [], watch: 0 };
-        return this.partThere(to, partitions, { ...answer, ...tiled, kind: "span-part" });
-      }
-    }
-    this.avoided.set(to, this.serving.ports.clock.monotonicMs() + AVOID_MS);
-    return "again";
+  partOf(
+    to: number,
+    partitions: readonly number[],
+    answer: CallAnswer,
+  ): { readonly kind: "part"; readonly part: ReadPart } | PartsFailed | null {
+    if (answer.kind !== "scan-part" && answer.kind !== "span-part") return null;
+    const { end, refusal } = answer;
+    if (end !== "page") return { kind: "failed", end, refusal };
+    const tiled = answer.kind === "span-part" ? answer : { spaces: [], watch: 0 };
+    const part = this.partThere(to, partitions, { ...answer, ...tiled, kind: "span-part" });
+    return { kind: "part", part };
   }
 
   private partThere(to: number, partitions: readonly number[], part: SpanPartAnswer): ReadPart {
@@ -273,26 +171,7 @@ export class PartsRead {
     };
   }
 
-  private wait(question: PartsQuestion, nowMs: number, then: (end: PartsEnd) => void): void {
-    const { serving, context } = this;
-    const { ports, leaders, node, settings } = serving;
-    const failed = (refusal: Refusal | null): void => {
-      then({ kind: "failed", end: "mustRetry", refusal });
-    };
-    const retry = (): void => failed(node.shuttingDown ? "shutting-down" : null);
-    if (this.giveUpMs === 0) this.giveUpMs = nowMs + settings.leaderWaitMs;
-    const untilMs = Math.min(this.giveUpMs, context.deadlineMs);
-    const given = this.partitions().some((id) => leaders.isGivenUp(id));
-    if (given || !mayForward(context) || ++this.tries > TRIES_MAX) return ports.timer.soon(retry);
-    const taken = leaders.wait({
-      untilMs,
-      isOver: (thenMs) => this.plan(thenMs) !== null,
-      resume: (came) => {
-        // Somebody to ask is found at any time; whether there still is time is another matter.
-        if (came && ports.clock.monotonicMs() < context.deadlineMs) this.read(question, then);
-        else retry();
-      },
-    });
-    if (!taken) ports.timer.soon(() => failed("overloaded"));
+  close(part: ReadPart): void {
+    part.close();
   }
 }

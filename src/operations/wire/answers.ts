@@ -4,13 +4,15 @@
  * Pure. Invariants: 1. One line per member of every kind; the compiler refuses a kind or a member
  * that is missing. 2. Numbers of kinds are never used again for something else.
  */
-import { MANY_ITEMS_MAX } from "../../base/limits.js";
+import { MANY_ITEMS_MAX, PAGE_LIMIT_MAX } from "../../base/limits.js";
 import type {
   AllocationAnswer,
   DataAnswer,
   KvManyItem,
   KvPageItem,
   LockAnswer,
+  LockAuditEntry,
+  LockListItem,
   Refusal,
   RouteHint,
   SequenceView,
@@ -96,6 +98,36 @@ const pageItem = record<KvPageItem>({
   state: int32,
 });
 
+const lockItem = record<LockListItem>({
+  resource: text,
+  owner: nullable(bytes),
+  fencingToken: lanes64,
+  held: boolean,
+  expires: hlc,
+  expiresInMs: int53,
+  waiters: int32,
+  note: nullable(bytes),
+});
+
+export const lockItems = list(lockItem, PAGE_LIMIT_MAX);
+
+const auditItem = record<LockAuditEntry>({
+  auditId: int53,
+  partitionId: uint32,
+  resource: text,
+  durability: int32,
+  owner: bytes,
+  fencingToken: lanes64,
+  stamp: hlc,
+  actor: text,
+  reason: text,
+  requestId: text,
+  nodeId: uint32,
+  waitersDropped: uint32,
+});
+
+export const auditItems = list(auditItem, PAGE_LIMIT_MAX);
+
 export const pageItems = list(pageItem, PAGE_ITEMS_MAX);
 
 /** An answer about a lock as every program knows it. */
@@ -151,4 +183,7 @@ export const DATA_ANSWER_KINDS: Kinds<PlainAnswer> = {
       tooLarge: boolean,
     },
   ],
+  forced: [7, { ...base, fencingToken: lanes64, owner: nullable(bytes), auditId: int53 }],
+  "lock-page": [8, { ...base, items: lockItems, nextCursor: nullable(text), hasMore: boolean }],
+  "lock-audit": [9, { ...base, items: auditItems, nextCursor: nullable(text), hasMore: boolean }],
 };

@@ -16,6 +16,16 @@ import type { DataRequest, LockRequest } from "../api/requests.js";
 import { TRACE_BYTES, type TraceParent, readTrace, writeTrace } from "../api/tracing.js";
 import { DATA_ANSWER_KINDS, type PlainAnswer, base, pageItems, refusal } from "./answers.js";
 import {
+  type AuditPartAnswer,
+  type AuditPartRequest,
+  type LocksPartAnswer,
+  type LocksPartRequest,
+  auditPart,
+  auditPartAnswer,
+  locksPart,
+  locksPartAnswer,
+} from "./lock-parts.js";
+import {
   type LockCall,
   type LockCallAnswer,
   lockAnswerMembers,
@@ -129,6 +139,8 @@ type OwnCall =
   | ScanPartRequest
   | SpanPartRequest
   | SpanStandsRequest
+  | LocksPartRequest
+  | AuditPartRequest
   | MetaCall
   | RemoveMemberCall
   | FinalizeCall
@@ -225,6 +237,8 @@ type OwnAnswer =
   | ScanPartAnswer
   | SpanPartAnswer
   | SpanStandsAnswer
+  | LocksPartAnswer
+  | AuditPartAnswer
   | MetaAnswer
   | RemovalAnswer
   | FinalizeAnswer
@@ -271,6 +285,8 @@ const callRequest = union<WireRequest>({
   "lock-call": [103, lockCall],
   "cancel-wait": [104, { id: int53, mayReturn: boolean }],
   "give-back": [105, { resource: text, owner: bytes, durability: int32, fencingToken: lanes64 }],
+  "locks-part": [106, locksPart],
+  "audit-part": [107, auditPart],
   "register-range": [110, { keySpace: text, partitionId: int32 }],
   "unregister-range": [111, { keySpace: text }],
   "remove-member": [112, { nodeId: int32 }],
@@ -295,6 +311,8 @@ const callAnswer = union<WireAnswer>({
   "lock-answer": [103, { ...base, ...lockAnswerMembers }],
   "wait-cancelled": [104, {}],
   "given-back": [105, { isGiven: boolean }],
+  "locks-part": [106, locksPartAnswer],
+  "audit-part": [107, auditPartAnswer],
   meta: [110, { status: nullable(text), index: int53 }],
   removal: [112, { outcome: oneOf<LeaveOutcome>(...LEAVE_OUTCOMES) }],
   finalize: [

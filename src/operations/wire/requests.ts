@@ -5,11 +5,11 @@
  * those: `locks.ts`.
  */
 import { type Kinds, numbered } from "../../base/shape.js";
-import type { PlainLockRequest } from "../api/lock-requests.js";
-import { type DataRequest, KINDS, type RequestOf } from "../api/requests.js";
+import type { LockRequest, PlainLockRequest } from "../api/lock-requests.js";
+import { type DataRequest, KINDS } from "../api/requests.js";
 
 /** The requests as every program knows them. */
-export type PlainRequest = Exclude<DataRequest, RequestOf<"lock">> | PlainLockRequest;
+export type PlainRequest = Exclude<DataRequest, LockRequest> | PlainLockRequest;
 
 /** The kinds of data requests, with their numbers. */
 export const DATA_REQUEST_KINDS: Kinds<PlainRequest> = numbered<PlainRequest>(KINDS);

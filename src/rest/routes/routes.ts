@@ -9,6 +9,7 @@ import { type ConsoleFiles, consoleRoutes } from "./console-routes.js";
 import { callRoutes } from "./call-routes.js";
 import { HEALTH_ROUTE } from "./health-route.js";
 import { KV_ROUTES } from "./kv-routes.js";
+import { LOCK_ADMIN_ROUTES } from "./lock-admin-routes.js";
 import { LOCK_ROUTES } from "./lock-routes.js";
 import { type MetricsSource, nodeRoutes } from "./node-routes.js";
 import { nodeDebugRoute } from "./node-debug-route.js";
@@ -46,6 +47,7 @@ export function restRoutes(options: RouteOptions): readonly Route[] {
   let document: string | null = null;
   const routes: Route[] = [
     ...LOCK_ROUTES,
+    ...LOCK_ADMIN_ROUTES,
     ...SEQUENCE_ROUTES,
     ...KV_ROUTES,
     HEALTH_ROUTE,

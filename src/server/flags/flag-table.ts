@@ -179,6 +179,8 @@ Locks, sequences, key/value
     waiters of one lock, then overload; at most --lock-max-waiters
   --lock-max-waiters integer 16384
     waiters per node, then overload
+  --lock-audit-retained integer 1024
+    rows about forced releases kept per partition, up to 100000
   --sequencer-block-size integer 1000
     default block size
   --sequencer-block-lease duration 5s

@@ -77,6 +77,7 @@ export function operationsSettings(
     lockMaxWaitMs: config.lockMaxWaitMs,
     lockWaitersPerLockMax: config.lockMaxWaitersPerLock,
     lockWaitersMax: config.lockMaxWaiters,
+    lockAuditRetained: config.lockAuditRetained,
     sequencerBlockSize: config.sequencerBlockSize,
     sequencerBlockLeaseMs: config.sequencerBlockLeaseMs,
     keysRetainedMax: config.sequencerKeysRetainedMax,

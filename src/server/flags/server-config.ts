@@ -113,6 +113,7 @@ export interface ServerConfig {
   readonly lockMaxWaitMs: number;
   readonly lockMaxWaitersPerLock: number;
   readonly lockMaxWaiters: number;
+  readonly lockAuditRetained: number;
   readonly lockRecordRetentionMs: number;
   readonly sequencerBlockSize: number;
   readonly sequencerBlockLeaseMs: number;

@@ -15,12 +15,14 @@ function timeLines(lines: string[], name: string, help: string, times: Distribut
 }
 
 export function waitLines(lines: string[], tally: WaitTally): void {
-  const { waiters, placesLeft, givenBack } = tally;
+  const { waiters, placesLeft, givenBack, forced } = tally;
   scalar(lines, "svc_lock_waiters", "gauge", "Requests that wait for locks led here", waiters);
   const places = "Places of who went without a word and may come back";
   scalar(lines, "svc_lock_places_left", "gauge", places, placesLeft);
   const back = "Grants for which nobody waited any more";
   scalar(lines, "svc_lock_given_back_total", "counter", back, givenBack);
+  const releases = "Locks led here that were released by force";
+  scalar(lines, "svc_lock_forced_releases_total", "counter", releases, forced);
   const ends = "svc_lock_waits_total";
   family(lines, ends, "counter", "Waits for locks led here, by how they ended");
   for (const [end, count] of tally.ends) lines.push(`${ends}{end="${end}"} ${count}`);

@@ -31,6 +31,13 @@ import {
 } from "../../../src/machine/commands/group-record.js";
 import { type KvRow, decodeKvRow, encodeKvRow } from "../../../src/machine/kv/kv-row.js";
 import {
+  type LockAuditRow,
+  decodeAuditHead,
+  decodeLockAudit,
+  encodeAuditHead,
+  encodeLockAudit,
+} from "../../../src/machine/locks/lock-audit-row.js";
+import {
   type LockRow,
   LockState,
   decodeLockRow,
@@ -420,6 +427,32 @@ export const ROW_FORMATS: Readonly<Record<string, Format>> = {
     ],
     writeLock,
     decodeLockRow,
+  ),
+  "lock audit row": format<LockAuditRow>(
+    1,
+    [false, true].map((isEphemeral) => ({
+      resource: NAME,
+      isEphemeral,
+      owner: OWNER,
+      token: INT64_MAX,
+      stamp: STAMP,
+      actor: "ops",
+      reason: NAME,
+      requestId: "r-1",
+      nodeId: 65_000,
+      waitersDropped: 2 ** 32 - 1,
+    })),
+    encodeLockAudit,
+    decodeLockAudit,
+  ),
+  "lock audit head row": format(
+    1,
+    [
+      { oldest: 1, next: 1 },
+      { oldest: 7, next: 2 ** 53 - 1 },
+    ],
+    encodeAuditHead,
+    decodeAuditHead,
   ),
   "sequence row": format(
     1,

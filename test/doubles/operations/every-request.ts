@@ -20,6 +20,7 @@ import {
   setKey,
 } from "../../../src/client/kv/kv-operations.js";
 import { rangePage, readBucket, scanPage } from "../../../src/client/kv/kv-page-operations.js";
+import { forceUnlock, listAudit, listLocks } from "../../../src/client/locks/lock-admin.js";
 import {
   getLock,
   tryExtend,
@@ -28,7 +29,7 @@ import {
 } from "../../../src/client/locks/lock-operations.js";
 import { nextValue, reserveRange } from "../../../src/client/sequences/allocate-operation.js";
 import * as sequences from "../../../src/client/sequences/sequence-operations.js";
-import type { DataRequest } from "../../../src/operations/api/requests.js";
+import type { DataRequest, ForceUnlockRequest } from "../../../src/operations/api/requests.js";
 import {
   create,
   deleteSequence,
@@ -78,6 +79,14 @@ export function everyCall(name: string, durable = 1): readonly SampleCall[] {
   const { resource, owner, expiresMs } = taken;
   const held = { resource, owner, expiresMs, durability };
   const noWait = { waitMs: 0, waitId: Int64.ZERO, tryNumber: Int64.ZERO };
+  const page = { limit: 0, cursor: null };
+  const listed = { kind: "list-locks" as const, prefix: name, durability, heldOnly: true, ...page };
+  const forcedAsk = { resource, durability, fencingToken: 0n, reason: "why", dropWaiters: true };
+  const forced: ForceUnlockRequest = {
+    ...{ ...forcedAsk, kind: "force-unlock", fencingToken: Int64.ZERO },
+    ...{ actor: "", nodeId: 0 },
+  };
+  const audited = { kind: "list-lock-audit" as const, prefix: name, limit: 7, cursor: null };
   const made = create(name);
   const updated = update(name, { increment: 2n });
   const keyed = { name, count: 1, key: "key", repeatKey: null };
@@ -93,6 +102,9 @@ export function everyCall(name: string, durable = 1): readonly SampleCall[] {
     call({ ...taken, kind: "try-extend", fencingToken: null, note: null }, tryExtend, held),
     call({ ...info(name, durability), owner: null }, getLock, { resource: name, durability }),
     call({ ...unlock(name, "o", durability), fencingToken: null }, release, held),
+    call(listed, listLocks, { ...shared(listed), durability }),
+    call(forced, forceUnlock, forcedAsk),
+    call(audited, listAudit, { prefix: name, limit: 7, cursor: null }),
     call(made, sequences.createSequence, shared(made)),
     call(updated, sequences.updateSequence, shared(updated)),
     call(getSequence(name), sequences.getSequence, { name }),

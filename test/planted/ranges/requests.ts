@@ -128,7 +128,7 @@ export const movedRangeBugs: readonly RecordBug[] = [
     SPANS,
     "P-101 a part that was refused",
     edit(
-      "src/operations/kv/parts-read.ts",
+      "src/operations/serving/leader-parts.ts",
       "if (failure === null && parts.length === ends.length) {",
       "if (failure === null) {",
     ),
@@ -162,7 +162,7 @@ export const movedRangeBugs: readonly RecordBug[] = [
     SPANS,
     "K15 a node that closes while it scans",
     edit(
-      "src/operations/kv/parts-read.ts",
+      "src/operations/serving/leader-parts.ts",
       "if (node.closing) {",
       "if (node.closing && node.isOutside) {",
     ),

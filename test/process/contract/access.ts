@@ -25,6 +25,9 @@ const ROLES: readonly Role[] = ["reader", "writer", "admin"];
 const RPCS = [
   ["Locker", "GetLock", "reader"],
   ["Locker", "TryLock", "writer"],
+  ["Locker", "ListLocks", "reader"],
+  ["Locker", "ForceUnlock", "admin"],
+  ["Locker", "ListLockAudit", "admin"],
   ["Sequencer", "GetSequence", "reader"],
   ["Sequencer", "NextSequenceValue", "writer"],
   ["KeyValuer", "TryGetKeyValue", "reader"],

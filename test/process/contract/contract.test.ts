@@ -16,7 +16,7 @@ import { scans } from "./scans.js";
 import { sequences } from "./sequences.js";
 import { starting } from "./starting.js";
 import { streams } from "./streams.js";
-import { waits } from "./waits.js";
+import { lockAdmin, waits } from "./waits.js";
 import { endAll } from "../cluster/server-process.js";
 
 t.setTimeout(300_000);
@@ -26,6 +26,7 @@ t.test("one node", async (t) => {
   const node = await startNode(t);
   await t.test("locks (3.1, 4.1)", (t) => locks(t, node));
   await t.test("waiting for locks (4.8)", (t) => waits(t, node));
+  await t.test("looking after locks (4.10)", (t) => lockAdmin(t, node));
   await t.test("sequences (3.2, 4.2)", (t) => sequences(t, node));
   await t.test("key/value (3.4, 4.3)", (t) => keys(t, node));
   await t.test("many-calls (3.4, K11)", (t) => many(t, node));

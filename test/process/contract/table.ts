@@ -100,6 +100,23 @@ export const CONTRACT_MESSAGES: Readonly<Record<string, string>> = {
   GrpcGetLockResponse: `${ROUTED}GrpcLockResponseType; Owner=3:opt bytes; EX=4,5,6;
     FencingToken=7:int64; Route=8:opt GrpcRouteHint; Note=9:opt bytes; Waiters=10:int32;
     Position=11:int32; ExpiresInMs=12:opt int64`,
+  GrpcListLocksRequest: `Prefix=1:string; Durability=2:GrpcLockDurability; HeldOnly=3:bool;
+    Limit=4:int32; Cursor=5:opt string`,
+  GrpcListLocksResponse: `Type=1:GrpcLockResponseType; Items=2:rep GrpcLockItem;
+    NextCursor=3:opt string; HasMore=4:bool`,
+  GrpcLockItem: `Resource=1:string; Owner=2:opt bytes; FencingToken=3:int64; Held=4:bool;
+    EX=5,6,7; ExpiresInMs=8:int64; Waiters=9:int32; Note=10:opt bytes`,
+  GrpcForceUnlockRequest: `Resource=1:string; Durability=2:GrpcLockDurability;
+    FencingToken=3:int64; Reason=4:string; DropWaiters=5:bool`,
+  GrpcForceUnlockResponse: `${ROUTED}GrpcLockResponseType; FencingToken=3:int64;
+    Owner=4:opt bytes; AuditId=5:int64; Route=6:opt GrpcRouteHint`,
+  GrpcListLockAuditRequest: "Prefix=1:string; Limit=2:int32; Cursor=3:opt string",
+  GrpcListLockAuditResponse: `Items=1:rep GrpcLockAuditItem; NextCursor=2:opt string;
+    HasMore=3:bool; Type=4:GrpcLockResponseType`,
+  GrpcLockAuditItem: `AuditId=1:int64; PartitionId=2:int32; Resource=3:string;
+    Durability=4:GrpcLockDurability; Owner=5:opt bytes; FencingToken=6:int64; StampNode=7:int32;
+    StampPhysical=8:int64; StampCounter=9:uint32; Actor=10:string; Reason=11:string;
+    RequestId=12:string; NodeId=13:int32; WaitersDropped=14:int32`,
   GrpcCancelWaitRequest: "RequestId=1:int32",
   GrpcCancelWaitResponse: "Cancelled=1:bool",
   GrpcBatchClientLockRequest: `Type=1:GrpcLockClientBatchType; ${lockItems("Request")};
@@ -362,6 +379,7 @@ export const CONTRACT_RPCS: readonly string[] = [
   "Locker/TryExtendLock GrpcExtendLockRequest > GrpcExtendLockResponse",
   "Locker/Unlock GrpcUnlockRequest > GrpcUnlockResponse",
   "Locker/GetLock GrpcGetLockRequest > GrpcGetLockResponse",
+  ...plain("Locker", "ListLocks ForceUnlock ListLockAudit"),
   "Locker/BatchClientLockRequests stream GrpcBatchClientLockRequest > " +
     "stream GrpcBatchClientLockResponse",
   "Locker/BatchServerLockRequests stream GrpcBatchServerLockRequest > " +
@@ -403,6 +421,9 @@ export const CONTRACT_PATHS: readonly (readonly [
   ...["try-lock", "try-extend", "try-unlock"].map(
     (n) => ["POST", `/v1/locks/${n}`, "writer"] as const,
   ),
+  ["POST", "/v1/locks/list", "reader"],
+  ["POST", "/v1/locks/force-unlock", "admin"],
+  ["POST", "/v1/locks/audit", "admin"],
   ["POST", "/v1/sequences/get", "reader"],
   ...["create", "update", "next", "reserve", "delete"].map(
     (n) => ["POST", `/v1/sequences/${n}`, "writer"] as const,

@@ -1,4 +1,7 @@
-/** Contract 4.8: requests that wait for locks, over REST, gRPC and the batch stream. */
+/**
+ * Contract 4.8: requests that wait for locks, over REST, gRPC and the batch stream. Contract 4.10: lists of locks, forced release
+ * and who did it.
+ */
 import type { Test } from "tap";
 import { sleep } from "../cluster/server-process.js";
 import type { Node } from "./node.js";
@@ -128,5 +131,138 @@ export async function waits(t: Test, node: Node): Promise<void> {
     t.match(answerTo(2), { TryLock: { Type: 0 } });
     stream.cancel();
     await queued("w/5", 0);
+  });
+}
+
+export async function lockAdmin(t: Test, node: Node): Promise<void> {
+  const { grpc } = node;
+  const call = async (name: string, body: object): Promise<Json> => {
+    const answer = await post(node.http, `/v1/locks/${name}`, body);
+    t.equal(answer.status, 200, `${name} ${JSON.stringify(body).slice(0, 80)}`);
+    return answer.body as Json;
+  };
+  const lock = (resource: string, owner: string, more = {}) =>
+    call("try-lock", { resource, owner, expiresMs: LEASE_MS, ...more });
+  const names = (page: Json): unknown[] => (page["items"] as Json[]).map((one) => one["resource"]);
+
+  await t.test("F2 over REST and gRPC", async (t) => {
+    const all = Array.from({ length: 20 }, (_, at) => `list/${String(at).padStart(2, "0")}`);
+    for (const resource of all) await lock(resource, "a");
+    await lock("list/00", "a");
+    await call("try-unlock", { resource: "list/03", owner: "a" });
+    await lock("list/é", "base64:/w==", { note: "n" });
+    await lock("list/e", "a", { durability: 0 });
+    const page = await call("list", { prefix: "list/" });
+    t.same(Object.keys(page).sort(), ["hasMore", "items", "nextCursor", "type"]);
+    t.match(page, { type: 4, hasMore: false, nextCursor: null });
+    t.same(names(page), [...all, "list/é"]);
+    const items = page["items"] as Json[];
+    t.same(items[3], {
+      resource: "list/03",
+      owner: null,
+      fencingToken: 0,
+      held: false,
+      expires: { n: 0, l: 0, c: 0 },
+      expiresInMs: 0,
+      waiters: 0,
+      note: null,
+    });
+    t.match(items[20], { owner: "base64:/w==", held: true, waiters: 0, note: "n" });
+    t.ok((items[20]?.["expiresInMs"] as number) > LEASE_MS - 5000);
+    const held = await call("list", { prefix: "list/", heldOnly: true });
+    t.same(names(held), [...all.filter((name) => name !== "list/03"), "list/é"]);
+    t.same(names(await call("list", { prefix: "list/", durability: "Ephemeral" })), ["list/e"]);
+    const paged: unknown[] = [];
+    for (let cursor: unknown = null; ;) {
+      const part = await call("list", { prefix: "list/", limit: 7, cursor });
+      t.ok(names(part).length <= 7 && names(part).length > 0);
+      paged.push(...names(part));
+      cursor = part["nextCursor"];
+      if (cursor === null) break;
+      t.equal(part["hasMore"], true);
+      t.match(await call("list", { prefix: "list", limit: 7, cursor }), { type: 100 }, "K18");
+    }
+    t.same(paged, [...all, "list/é"]);
+    for (const wrong of [
+      { limit: -1 },
+      { limit: 10_001 },
+      { cursor: "x" },
+      { prefix: "é".repeat(513) },
+      { durability: 2 },
+    ]) {
+      const refused = { type: 100, items: [], nextCursor: null, hasMore: false };
+      t.same(await call("list", wrong), refused, JSON.stringify(wrong).slice(0, 40));
+    }
+    const asked = { Prefix: "list/", Durability: 1, HeldOnly: true, Limit: 3 };
+    const { fields } = await grpc.call("Locker", "ListLocks", asked);
+    t.match(fields, { Type: 4, HasMore: true, Items: [{ Resource: "list/00", Held: true }] });
+    t.match(fields["Items"], [{ Owner: Buffer.from("a"), FencingToken: "0", Waiters: 0 }]);
+    const next = { ...asked, Cursor: fields["NextCursor"] };
+    const second = (await grpc.call("Locker", "ListLocks", next)).fields;
+    t.match(second["Items"], [{ Resource: "list/04" }], "strictly behind");
+  });
+
+  await t.test("F3 to F6 over REST and gRPC", async (t) => {
+    await lock("force/1", "a");
+    const force = (more: object) => call("force-unlock", { resource: "force/1", ...more });
+    const reason = "it hangs, é";
+    t.match(await force({ fencingToken: 1, reason }), { type: 103, auditId: 0, owner: null }, "F3");
+    t.match(await force({ fencingToken: 0, reason: "" }), { type: 100, servedFrom: null });
+    t.match(await force({ fencingToken: 0, reason: "é".repeat(513) }), { type: 100 });
+    t.match(await force({ reason }), { type: 103 }, "a token is never left out");
+    const waiting = lock("force/1", "b", { waitMs: 30_000 });
+    const dropped = lock("force/1", "c", { waitMs: 30_000 });
+    for (let tries = 0; tries < 500; tries++) {
+      if ((await call("get-info", { resource: "force/1" }))["waiters"] === 2) break;
+    }
+    const released = await force({ fencingToken: "0", reason });
+    t.same(Object.keys(released).sort(), [
+      "auditId",
+      "fencingToken",
+      "owner",
+      "route",
+      "servedFrom",
+      "type",
+    ]);
+    t.match(released, { type: 3, fencingToken: 0, owner: "a", auditId: Number });
+    const winner = await Promise.race([waiting, dropped]);
+    t.match(winner, { type: 0, fencingToken: 1 }, "F4");
+    t.match(await force({ fencingToken: 0, reason }), { type: 103 }, "F6");
+    t.match(await call("try-extend", { resource: "force/1", owner: "a", expiresMs: 1 }), {
+      type: 103,
+    });
+    t.match(await force({ fencingToken: 1, reason: "all", dropWaiters: true }), { type: 3 });
+    const types = (await Promise.all([waiting, dropped])).map((one) => one["type"]);
+    t.same(types.sort(), [0, 104], "F4 DropWaiters");
+    t.match(await call("get-info", { resource: "force/1" }), { type: 102, waiters: 0 });
+    t.match(await force({ fencingToken: 1, reason }), { type: 102 }, "F3 not held");
+    await lock("force/2", "e", { durability: 0 });
+    const token = (await call("get-info", { resource: "force/2", durability: 0 }))["fencingToken"];
+    const asked = { Resource: "force/2", FencingToken: token, Reason: "gone" };
+    const over = (await grpc.call("Locker", "ForceUnlock", asked)).fields;
+    t.match(over, { Type: 3, Owner: Buffer.from("e"), FencingToken: String(token) });
+    t.match(await call("get-info", { resource: "force/2", durability: 0 }), { type: 102 });
+    const audit = await call("audit", { prefix: "force/" });
+    t.match(audit, { type: 4, hasMore: false, nextCursor: null });
+    const rows = audit["items"] as Json[];
+    t.same(
+      rows.map((one) => [one["resource"], one["owner"], one["fencingToken"], one["reason"]]),
+      [
+        ["force/2", "e", token, "gone"],
+        ["force/1", winner === (await waiting) ? "b" : "c", 1, "all"],
+        ["force/1", "a", 0, reason],
+      ],
+      "F5 the newest first",
+    );
+    t.match(rows[1], { actor: "anonymous", nodeId: 1, waitersDropped: 1, durability: 1 });
+    t.match(rows[0], { durability: 0, stamp: { n: 1, l: Number, c: Number }, requestId: /./ });
+    const first = await call("audit", { prefix: "force/", limit: 1 });
+    t.match(first, { hasMore: true, items: [{ resource: "force/2" }] });
+    const cursor = first["nextCursor"];
+    const rest = await call("audit", { prefix: "force/", limit: 2, cursor });
+    t.same(names(rest), ["force/1", "force/1"]);
+    t.match(await call("audit", { prefix: "other", cursor }), { type: 100 });
+    const listed = (await grpc.call("Locker", "ListLockAudit", { Prefix: "force/1" })).fields;
+    t.match(listed, { Type: 4, Items: [{ Reason: "all" }, { Reason: reason }] });
   });
 }

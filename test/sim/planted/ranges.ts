@@ -292,7 +292,7 @@ export const rangeBugs: readonly Mutation[] = [
     "a part of a scan that was refused is taken for an empty one",
     [
       edit(
-        "src/operations/kv/parts-read.ts",
+        "src/operations/serving/leader-parts.ts",
         "if (failure === null && parts.length === ends.length) {",
         "if (failure === null) {",
       ),

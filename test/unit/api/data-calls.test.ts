@@ -35,6 +35,21 @@ function answerTo({ request }: SampleCall): DataAnswer {
       const fencingToken = request.kind === "try-unlock" ? Int64.ZERO : large;
       return { ...blank, fencingToken, owner: Buffer.from("me"), expires: EXPIRES };
     }
+    case "forced":
+      return { ...blank, fencingToken: large, owner: Buffer.from("me"), auditId: 2 ** 40 };
+    case "lock-page": {
+      const held = { owner: Buffer.from("me"), held: true, note: Buffer.from("n") };
+      const told = { fencingToken: large, expires: EXPIRES, expiresInMs: 5, waiters: 6 };
+      const free = { owner: null, held: false, note: null };
+      const items = [held, free].map((one) => ({ resource: "r", ...told, ...one }));
+      return { ...blank, items, nextCursor: "c", hasMore: true };
+    }
+    case "lock-audit": {
+      const who = { owner: Buffer.from("me"), actor: "ops", reason: "why", requestId: "q" };
+      const where = { auditId: 2 ** 40, partitionId: 3, resource: "r", durability: 1, nodeId: 4 };
+      const told = { fencingToken: large, stamp: EXPIRES, waitersDropped: 5 };
+      return { ...blank, items: [{ ...where, ...who, ...told }], nextCursor: "c", hasMore: true };
+    }
     case "sequence": {
       const times = { createdAt: EXPIRES, updatedAt: MODIFIED, incarnation: 3, revision: 9 };
       const values = { currentValue: large, initialValue: Int64.ZERO, increment: Int64.ZERO };

@@ -39,6 +39,8 @@ const CONSTANTS: Readonly<Record<string, readonly string[]>> = {
   "planner hold row": ["src/machine/meta/planner-holds.ts VERSION"],
   "range move row": ["src/machine/meta/range-rows.ts VERSION"],
   "lock row": ["src/machine/locks/lock-row.ts VERSION"],
+  "lock audit row": ["src/machine/locks/lock-audit-row.ts VERSION"],
+  "lock audit head row": ["src/machine/locks/lock-audit-row.ts HEAD_VERSION"],
   "sequence row": ["src/machine/sequences/sequence-row.ts VERSION"],
   "allocation row": ["src/machine/sequences/sequence-row.ts VERSION"],
   "value row": ["src/machine/kv/kv-row.ts VERSION"],
