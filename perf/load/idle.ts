@@ -20,12 +20,9 @@ try {
   for (const [at, id] of nodes.ids.entries()) {
     const after = await nodes.metrics(id);
     const grown = (name: string): number => (after.get(name) ?? 0) - (before[at]?.get(name) ?? 0);
-    const quiesced = [...after].filter(
-      ([name, value]) => name.startsWith("svc_raft_asleep{") && value === 1,
-    ).length;
     rows.push([
       `node ${id}`,
-      String(quiesced),
+      String(after.get("svc_partitions_asleep") ?? 0),
       ((grown("process_cpu_seconds_total") / seconds) * 100).toFixed(1),
       (grown("svc_peer_sent_frames_total") / seconds).toFixed(1),
       (grown("svc_peer_sent_bytes_total") / seconds).toFixed(0),
