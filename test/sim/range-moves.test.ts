@@ -11,10 +11,9 @@ import { rangePlan } from "./members/rangeplan.js";
 import { planOf } from "./plan/plan.js";
 import { judge } from "./run/judge.js";
 
-t.setTimeout(240_000);
-
 /** Worlds that are tried; more take minutes. */
 const SEEDS = Number(process.env["SVC_CALM_WORLDS"] ?? 1);
+t.setTimeout(240_000 * SEEDS);
 /** By then the first leaders serve (ms). */
 const OPEN_MS = 6000;
 const OPERATIONS = {
