@@ -110,7 +110,7 @@ t.test("every page shows what it is for, for everybody, at any width", { skip },
     Nodes: /Members of the cluster[^]*1\s+✓\s?ready\s+Voter[^]*3\s+✓\s?ready/,
     Partitions: /16 data partitions, all in order; every voter hosts all[^]*✓\s?in order\s+node \d/,
     Ranges: /No key space is registered/,
-    Locks: /Name of the lock[^]*cannot list them/,
+    Locks: /Name of the lock[^]*Locks that begin with/,
     Sequences: /Name of the sequence/,
     Keys: /Keys that begin with/,
     Backups: /There is no backup/,
@@ -250,6 +250,46 @@ t.test(
     await look(late, "held");
     await late.sees("bob");
     for (const tab of [reader, writer, late]) await isClean(t, tab);
+  },
+);
+
+t.test(
+  "locks: listed by prefix, and a grant is ended by force by an admin, with a reason",
+  { skip },
+  async (t) => {
+    for (const name of ["force/a", "force/b", `force/${IMAGE}`])
+      await stage.nodes.lock(name, "eve");
+    const reader = await tabOf(t, "reader", "locks");
+    await reader.enter("Locks that begin with", "force/");
+    await reader.press("Enter");
+    await reader.sees("3 locks.");
+    t.match(await reader.text("table"), /Holder[^]*force\/a\s+eve\s+\d+\s+\d+ min/);
+    t.equal(await reader.value("document.images.length"), 0);
+    t.strictSame(await audit(reader), [], "the list");
+    const force = async (tab: Tab, reason: string): Promise<void> => {
+      await tab.click("button", "End it by force");
+      await tab.until(`document.querySelector("dialog[open]")`);
+      t.ok(await tab.value(`document.querySelector("dialog .danger").disabled`), "not at once");
+      if (reason !== "") await tab.enter("Reason", reason);
+      await tab.enter("Type “force” to go on", "force");
+      await tab.press("Enter");
+    };
+    await reader.click("td button", "force/a");
+    await reader.sees("Lease left");
+    await force(reader, "why");
+    await reader.sees("This needs the role admin.");
+    const admin = await tabOf(t, "admin", "locks");
+    await admin.enter("Locks that begin with", "force/");
+    await admin.press("Enter");
+    await admin.click("td button", "force/b");
+    await admin.until(`document.querySelector(".found .danger")`);
+    await force(admin, "");
+    await admin.sees("a reason is needed");
+    await force(admin, "it hangs, é");
+    await admin.sees("The grant was ended: row");
+    await admin.sees("2 locks.");
+    t.strictSame(await audit(admin), []);
+    for (const tab of [reader, admin]) await isClean(t, tab);
   },
 );
 

@@ -55,7 +55,16 @@ export type Area = (typeof AREAS)[number];
 
 /** The modules that carry operations out; each is loaded only when one of its operations runs. */
 export type RunModule =
-  "kv" | "locks" | "sequences" | "cluster" | "status" | "ranges" | "backups" | "bundle" | "check";
+  | "kv"
+  | "locks"
+  | "lock-admin"
+  | "sequences"
+  | "cluster"
+  | "status"
+  | "ranges"
+  | "backups"
+  | "bundle"
+  | "check";
 
 export interface CommandSpec {
   /** The option that selects the operation, "--get". */
@@ -87,6 +96,8 @@ export interface Positional {
   readonly required: boolean;
   /** An option that may stand in its place, with its value; null = none. */
   readonly instead: string | null;
+  /** It is all words that are left, with a space between each two. */
+  readonly takesRest?: true;
   /** Which of the names seen in the session complete it. */
   readonly completes: "key" | "resource" | "sequence" | "backup" | "file" | "command" | null;
 }

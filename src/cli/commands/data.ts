@@ -1,12 +1,15 @@
 /** The operations on key/value entries and locks, as data. */
 import {
+  FORCED_DOCUMENT,
   KV_ENTRY_DOCUMENT,
   KV_GET_DOCUMENT,
   KV_LIST_DOCUMENT,
   KV_WRITE_DOCUMENT,
+  LOCK_AUDIT_DOCUMENT,
   LOCK_DOCUMENT,
   LOCK_EXTEND_DOCUMENT,
   LOCK_INFO_DOCUMENT,
+  LOCK_LIST_DOCUMENT,
   UNLOCK_DOCUMENT,
 } from "./schemas.js";
 import type { CommandSpec } from "./command.js";
@@ -164,4 +167,43 @@ const LOCKS: readonly CommandSpec[] = [
   }),
 ];
 
-export const DATA_COMMANDS: readonly CommandSpec[] = [...KV, ...LOCKS];
+const LOCK_ADMIN: readonly CommandSpec[] = [
+  command({
+    name: "--list-locks",
+    area: "Locks",
+    meaning: "list the locks of the cluster, with who holds them",
+    optional: ["--prefix", "--held", "--limit", "--durability"],
+    examples: ["svc-cli --list-locks", "svc-cli --list-locks --prefix jobs/ --held"],
+    answers: [
+      "Resource  Owner   Token  Expires in  Waiters  Note",
+      "jobs/1    host-7  0      29.4 s",
+    ],
+    module: "lock-admin",
+    document: LOCK_LIST_DOCUMENT,
+  }),
+  command({
+    name: "--force-unlock",
+    valueName: "resource",
+    area: "Locks",
+    meaning: "end one grant of a lock, whoever has it; who did it and why is kept",
+    required: ["--fencing-token", "--reason"],
+    optional: ["--drop-waiters", "--durability"],
+    examples: ['svc-cli --force-unlock jobs/1 --fencing-token 7 --reason "host-7 hangs"'],
+    answers: ["f7 unlocked host-7 audit 3", "not unlocked: InvalidOwner"],
+    module: "lock-admin",
+    question: "End the grant of {value}? What it protects must check tokens.",
+    document: FORCED_DOCUMENT,
+  }),
+  command({
+    name: "--lock-audit",
+    area: "Locks",
+    meaning: "list who released which locks by force, the newest first",
+    optional: ["--prefix", "--limit"],
+    examples: ["svc-cli --lock-audit --prefix jobs/"],
+    answers: ["Time                      Resource  Token  Owner   By   Reason"],
+    module: "lock-admin",
+    document: LOCK_AUDIT_DOCUMENT,
+  }),
+];
+
+export const DATA_COMMANDS: readonly CommandSpec[] = [...KV, ...LOCKS, ...LOCK_ADMIN];

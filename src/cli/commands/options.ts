@@ -127,6 +127,11 @@ const VALUE_OPTIONS: readonly OptionSpec[] = [
     defaultText: "0",
   }),
   option("--note", "text", "text", "what others are shown of the grant; base64:… for other bytes"),
+  option("--prefix", "text", "prefix", "only resources that begin so"),
+  option("--held", "none", "", "only locks that somebody holds now"),
+  option("--fencing-token", "int64", "n", "the one grant that is meant"),
+  option("--reason", "text", "text", "why; it is kept with who did it"),
+  option("--drop-waiters", "none", "", "abort whoever waits, and leave the lock free"),
   option("--initial-value", "int64", "n", "value at creation; the first next is one step above", {
     defaultText: "0",
   }),

@@ -116,6 +116,42 @@ export const LOCK_INFO_DOCUMENT = either(
   NULL,
 );
 
+export const LOCK_LIST_DOCUMENT = list(
+  object({
+    resource: TEXT,
+    owner: TEXT_OR_NULL,
+    fencingToken: INTEGER,
+    held: BOOLEAN,
+    expires: STAMP,
+    expiresInMs: INTEGER,
+    waiters: INTEGER,
+    note: TEXT_OR_NULL,
+  }),
+);
+export const FORCED_DOCUMENT = object({
+  resource: TEXT,
+  type: INTEGER,
+  fencingToken: INTEGER,
+  owner: TEXT_OR_NULL,
+  auditId: INTEGER,
+});
+export const LOCK_AUDIT_DOCUMENT = list(
+  object({
+    auditId: INTEGER,
+    partitionId: INTEGER,
+    resource: TEXT,
+    durability: INTEGER,
+    owner: TEXT,
+    fencingToken: INTEGER,
+    stamp: STAMP,
+    actor: TEXT,
+    reason: TEXT,
+    requestId: TEXT,
+    nodeId: INTEGER,
+    waitersDropped: INTEGER,
+  }),
+);
+
 const SEQUENCE = object({
   name: TEXT,
   currentValue: INTEGER,

@@ -116,6 +116,33 @@ const LOCKS: readonly ShellCommand[] = [
   ),
   ...lockPair("unlock", "--unlock", false, "session-lock", "release a lock of this session"),
   ...lockPair("get-lock", "--get-lock", false, "as-operation", "who holds a lock"),
+  shell({
+    words: "locks",
+    positionals: [at("prefix", "--prefix", "resource", false)],
+    operation: "--list-locks",
+    area: "Locks",
+    meaning: "list locks, with who holds them",
+    examples: ["locks", "locks jobs/ --held"],
+  }),
+  shell({
+    words: "force-unlock",
+    positionals: [
+      resource("--force-unlock"),
+      at("token", "--fencing-token"),
+      { ...at("reason…", "--reason"), takesRest: true },
+    ],
+    operation: "--force-unlock",
+    area: "Locks",
+    meaning: "end one grant of a lock, whoever has it",
+    examples: ["force-unlock jobs/1 7 host-7 hangs"],
+  }),
+  shell({
+    words: "lock-audit",
+    positionals: [at("prefix", "--prefix", "resource", false)],
+    operation: "--lock-audit",
+    area: "Locks",
+    meaning: "list who released which locks by force",
+  }),
 ];
 
 const INCREMENT = at("inc", "--increment", null, false);

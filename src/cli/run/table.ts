@@ -26,6 +26,8 @@ async function loadModule(name: RunModule): Promise<RunTable> {
       return (await import("./backups.js")).BACKUPS_RUN;
     case "check":
       return (await import("./check.js")).CHECK_RUN;
+    case "lock-admin":
+      return (await import("./lock-admin.js")).LOCK_ADMIN_RUN;
     case "bundle":
       return (await import("./bundle.js")).BUNDLE_RUN;
   }

@@ -24,7 +24,7 @@ export function bind(spec: ShellCommand, given: readonly string[]): Result<Bound
   const optionsAt = words.findIndex(
     (word) => word.startsWith("--") && findOption(word.split("=")[0] ?? "") !== null,
   );
-  const loose = optionsAt < 0 ? words : words.slice(0, optionsAt);
+  const loose = joinedRest(spec, optionsAt < 0 ? words : words.slice(0, optionsAt));
   const isMissing = ({ required, instead }: Positional): boolean =>
     required && (instead === null || !words.includes(instead));
   const least = spec.positionals.filter(isMissing).length;
@@ -61,6 +61,13 @@ function inFull(spec: ShellCommand, words: readonly string[]): readonly string[]
     at += 1;
   }
   return [...written, ...words.slice(at)];
+}
+
+/** The words with those of a value that takes all that is left as one. */
+function joinedRest({ positionals }: ShellCommand, words: readonly string[]): readonly string[] {
+  const last = positionals.length - 1;
+  if (positionals[last]?.takesRest !== true || words.length <= last + 1) return words;
+  return [...words.slice(0, last), words.slice(last).join(" ")];
 }
 
 function bindOne(name: string, shown: string, text: string): Result<OptionValue, "usage"> {

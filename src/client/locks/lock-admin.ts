@@ -59,7 +59,7 @@ function ownBytes(bytes: Uint8Array | null): Uint8Array | null {
 
 /** A member of bytes in the text form of REST. */
 function bytesFromRest(text: string | null): Uint8Array | null {
-  return text === null ? null : ownerFromRest(text);
+  return text === null ? null : Uint8Array.from(ownerFromRest(text));
 }
 
 function settlePage<Item>(
@@ -227,7 +227,7 @@ export const listAudit: Operation<
   },
   fromRest(body) {
     const items = listOf(body, "items").map((item): LockAuditRecord => {
-      const owner = ownerFromRest(textOrNull(item, "owner"));
+      const owner = Uint8Array.from(ownerFromRest(textOrNull(item, "owner")));
       return {
         auditId: Number(bigintOf(item, "auditId")),
         partitionId: intOf(item, "partitionId"),

@@ -81,6 +81,24 @@ export interface LockInfo {
   readonly waiters: number;
 }
 
+export interface LockItem {
+  readonly resource: string;
+  readonly owner: string | null;
+  readonly fencingToken: Wide;
+  readonly held: boolean;
+  readonly expires: Stamp;
+  readonly expiresInMs: Wide;
+  readonly waiters: number;
+  readonly note: string | null;
+}
+
+export interface LockPage {
+  readonly type: number;
+  readonly items: readonly LockItem[];
+  readonly nextCursor: string | null;
+  readonly hasMore: boolean;
+}
+
 export interface SequenceAnswer {
   readonly type: string;
   readonly sequence: null | {

@@ -114,6 +114,56 @@ export const LOCK_STEPS: readonly Step[] = [
   }),
   step("--get-lock NAMEr", 0, "f1 base64:/w==", { owner: "base64:/w==" }),
   step("--unlock NAMEr --owner base64:/w==", 0, "unlocked", {}),
+  step("--lock NAMEl/1 --expires 60000 --owner me --note noted", 0, "f0 acquired me", {}),
+  step("--lock NAMEl/2 --expires 60000 --owner base64:/w==", 0, "f0 acquired base64:/w==", {}),
+  step("--unlock NAMEl/2 --owner base64:/w==", 0, "unlocked", {}),
+  step(
+    "--list-locks --prefix NAMEl/",
+    0,
+    /^Resource +Owner +Token +Expires in +Waiters +Note\n[- ]+\nNAMEl\/1 +me +0 +\d+\.\d s +0 +noted\nNAMEl\/2 +- +0 +- +0 +-$/,
+    /^\[\{"resource":"NAMEl\/1","owner":"me","fencingToken":0,"held":true,.*"waiters":0,"note":"noted"\},\{"resource":"NAMEl\/2","owner":null,.*"note":null\}\]$/,
+  ),
+  step(
+    "--list-locks --prefix NAMEl/ --held --limit 1 --durability Ephemeral",
+    0,
+    "No locks found.",
+    [],
+  ),
+  step("--list-locks --limit=-1", 1, "No locks found.", []),
+  step("--force-unlock NAMEl/1 --fencing-token 7 --reason why", 1, "not unlocked: InvalidOwner", {
+    resource: "NAMEl/1",
+    type: 103,
+    fencingToken: 0,
+    owner: null,
+    auditId: 0,
+  }),
+  step(
+    "--force-unlock NAMEl/2 --fencing-token 0 --reason why",
+    1,
+    "not unlocked: LockDoesNotExist",
+    {
+      type: 102,
+    },
+  ),
+  step("--force-unlock NAMEl/1 --fencing-token 0 --reason=", 1, "not unlocked: InvalidInput", {
+    type: 100,
+  }),
+  step(
+    "--force-unlock NAMEl/1 --fencing-token 0 --reason why --drop-waiters",
+    0,
+    /^f0 unlocked me audit \d+$/,
+    { type: 3, owner: "me", fencingToken: 0 },
+  ),
+  step(
+    "--lock-audit --prefix NAMEl/",
+    0,
+    new RegExp(
+      `^Time +Resource +Token +Owner +By +Reason\\n[- ]+\\n${TIME}  NAMEl/1 +0 +me +anonymous +why$`,
+    ),
+    /^\[\{"auditId":\d+,"partitionId":\d,"resource":"NAMEl\/1","durability":1,"owner":"me",.*"reason":"why".*\}\]$/,
+  ),
+  step("--lock-audit --prefix NAMEnone", 0, "No lock was released by force.", []),
+  step("--lock-audit --limit=-1", 1, "No lock was released by force.", []),
 ];
 
 const PARAMETERS = "increment 1 max - block default incarnation 0";

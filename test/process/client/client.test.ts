@@ -119,6 +119,16 @@ async function steps(client: SvcClient, prefix: string): Promise<unknown[]> {
     await client.locks.unlock(resource, { owner }),
   );
   seen.push(await client.locks.unlock(resource, { owner }), await client.locks.info(resource));
+  const noted = { owner, leaseMs: 60_000, note: "n" };
+  const { fencingToken } = await client.locks.tryLock(resource, noted);
+  for await (const one of client.locks.list({ prefix: resource, limit: 1 }))
+    seen.push({ ...one, expires: null, expiresInMs: one.expiresInMs > 50_000 });
+  const step = { fencingToken, reason: "é" };
+  seen.push({ ...(await client.locks.forceUnlock(resource, step)), auditId: null });
+  seen.push(await client.locks.forceUnlock(resource, step));
+  for await (const row of client.locks.audit({ prefix: resource, limit: 1 }))
+    seen.push({ ...row, stamp: null, requestId: null, auditId: null, partitionId: null });
+  for await (const one of client.locks.list({ prefix: resource, heldOnly: true })) seen.push(one);
   seen.push(
     (await client.locks.tryLock(resource, { owner, leaseMs: 1000, durability: "ephemeral" }))
       .acquired,
