@@ -4,6 +4,7 @@
  */
 import t from "tap";
 import { PartOfDay } from "../../doubles/part-of-day.js";
+import { guarded } from "./bounds.js";
 import { canPlayPods } from "./network.js";
 import { Play, secrets } from "./play.js";
 import {
@@ -29,12 +30,14 @@ const SCENARIOS = [
   majorityLost,
   scaledAgain,
   unnamed,
+  guarded,
 ];
 const PART = new PartOfDay("SVC_KUBE_PARTS", SCENARIOS.length);
 
 t.test(`pods from the manifests, ${PART.text}`, { timeout: 3_000_000 }, async (t) => {
   if (!canPlayPods()) return void t.pass("skipped: this needs root, iproute2 and unshare");
   const play = new Play(t, await secrets());
+  if (!play.stateful.isGuarded) t.comment("without nftables no NetworkPolicy is in force");
   await founded(t, play);
   for (const scenario of PART.of(SCENARIOS)) {
     const beganMs = performance.now();

@@ -10,11 +10,13 @@ import { readFileSync } from "node:fs";
 import { serverMain, sleep } from "../../process/cluster/server-process.js";
 import { at } from "./manifests.js";
 import type { PodNetwork } from "./network.js";
+import type { Inhabitant } from "./policy.js";
 import type { Yaml, YamlMap } from "./yaml.js";
 
 export interface PodPlan {
   readonly name: string;
   readonly namespace: string;
+  readonly labels: Readonly<Record<string, string>>;
   /** `spec` of the pod. */
   readonly spec: Yaml;
   /** What the optional ConfigMap of settings holds; absent: there is none. */
@@ -58,7 +60,8 @@ export class Pod {
   readonly address: string;
   log = "";
   restarts = 0;
-  private readonly network: string;
+  /** Its network namespace, as iproute2 names it. */
+  readonly network: string;
   private child: ChildProcess | null = null;
   private isEnding = false;
   private exit: { code: number | null; signal: NodeJS.Signals | null } | null = null;
@@ -77,6 +80,16 @@ export class Pod {
   /** It is asked to go, or goes: no Service has it as an endpoint from then on. */
   get isTerminating(): boolean {
     return this.isEnding;
+  }
+
+  /** As policies see it. */
+  get inhabitant(): Inhabitant {
+    const { name, namespace, labels } = this.plan;
+    const ports = at(this.container, "ports") as readonly YamlMap[];
+    const named = ports.map((port): [string, number] => {
+      return [String(port["name"]), Number(port["containerPort"])];
+    });
+    return { name, namespace, labels, address: this.address, ports: new Map(named) };
   }
 
   get container(): Yaml {

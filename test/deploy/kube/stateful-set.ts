@@ -1,10 +1,11 @@
 /**
  * A stand-in for the controller of a StatefulSet, with what belongs to it: claims that outlive pods, Secrets as kubelet mounts
- * them, names of the headless Services.
+ * them, names of the headless Services, what the NetworkPolicies let pass.
  *
  * After the documentation of Kubernetes, "StatefulSets" and "Secrets". Invariants: 1. Pods are made and ended all at once
  * (`Parallel`), those with the highest numbers go first. 2. A claim is kept whatever happens to its pod. 3. A name has the
- * address of the pod that bears it now, or none.
+ * address of the pod that bears it now, or none. 4. Where packets can be filtered here, no pod is without the rules of the
+ * policies while it runs, and they know every pod there is.
  */
 import {
   chmodSync,
@@ -20,8 +21,9 @@ import { join } from "node:path";
 import { NameServer } from "../../doubles/net/dns.js";
 import { at, objectOf } from "./manifests.js";
 import { sleep } from "../../process/cluster/server-process.js";
-import { PodNetwork } from "./network.js";
+import { PodNetwork, canFilter } from "./network.js";
 import { Pod } from "./pod.js";
+import { type Inhabitant, passagesOf, rulesOf } from "./policy.js";
 import type { Yaml, YamlMap } from "./yaml.js";
 
 /** Content of Secrets by their names: files and texts. */
@@ -29,6 +31,10 @@ export type Secrets = Readonly<Record<string, Readonly<Record<string, string>>>>
 
 const NAMESPACE = "play";
 const DNS_PORT = 53;
+
+function policiesOf(objects: readonly Yaml[]): readonly YamlMap[] {
+  return (objects as readonly YamlMap[]).filter((one) => one["kind"] === "NetworkPolicy");
+}
 
 export class StatefulSet {
   readonly pods = new Map<number, Pod>();
@@ -39,12 +45,17 @@ export class StatefulSet {
   private readonly spec: Yaml;
   private readonly owner: number;
   private names: NameServer | null = null;
+  private readonly others: Inhabitant[] = [];
+  /** Whether what the policies do not let pass is dropped. */
+  readonly isGuarded = canFilter();
+  private policies: readonly YamlMap[];
 
   constructor(
     private readonly objects: readonly Yaml[],
     private readonly secrets: Secrets,
   ) {
     this.spec = at(objectOf(objects, "StatefulSet", "svc"), "spec");
+    this.policies = policiesOf(objects);
     this.owner = Number(at(this.podSpec, "securityContext", "fsGroup"));
     // Pods run as somebody else, who has to get at their volumes.
     chmodSync(this.folder, 0o755);
@@ -66,6 +77,7 @@ export class StatefulSet {
       const plan = {
         name: `svc-${ordinal}`,
         namespace: NAMESPACE,
+        labels: at(this.spec, "template", "metadata", "labels") as Record<string, string>,
         spec: this.podSpec,
         settings: this.settings,
         volumes: this.volumesOf(ordinal),
@@ -75,6 +87,7 @@ export class StatefulSet {
       this.pods.set(ordinal, new Pod(plan, this.nets));
     }
     this.writeHosts();
+    this.guard();
     for (const ordinal of ordinals) this.pod(ordinal).start();
   }
 
@@ -89,7 +102,41 @@ export class StatefulSet {
     const codes = await Promise.all(ordinals.map((ordinal) => this.pod(ordinal).delete()));
     for (const ordinal of ordinals) this.pods.delete(ordinal);
     this.writeHosts();
+    this.guard();
     return codes;
+  }
+
+  /** These policies count from now on, and no others. */
+  guardBy(objects: readonly Yaml[]): void {
+    this.policies = policiesOf(objects);
+    this.guard();
+  }
+
+  /** A pod of somebody else; returns its network namespace and its address. */
+  neighbour(who: Pick<Inhabitant, "name" | "namespace" | "labels">): {
+    readonly network: string;
+    readonly address: string;
+  } {
+    const { namespace: network, address } = this.nets.join();
+    this.others.push({ ...who, address, ports: new Map() });
+    this.guard();
+    return { network, address };
+  }
+
+  /** Gives every pod the rules that hold for it now. */
+  private guard(): void {
+    if (!this.isGuarded) return;
+    const names = { name: "dns", namespace: "kube-system", labels: {}, ports: new Map() };
+    const pods = [...this.pods.values()];
+    const all = [
+      ...pods.map(({ inhabitant }) => inhabitant),
+      ...this.others,
+      { ...names, address: this.nets.nameServerAddress },
+    ];
+    for (const { network, inhabitant } of pods) {
+      const passages = passagesOf(this.policies, NAMESPACE, inhabitant, all);
+      this.nets.filter(network, rulesOf(passages, this.nets.hostAddress));
+    }
   }
 
   /**
@@ -137,10 +184,10 @@ export class StatefulSet {
 
   /** Pods that are made from now on find each other's names by a server. */
   async namesByServer(): Promise<NameServer> {
-    const { hostAddress } = this.nets;
-    this.names ??= await NameServer.open(hostAddress, DNS_PORT);
+    const { nameServerAddress } = this.nets;
+    this.names ??= await NameServer.open(nameServerAddress, DNS_PORT);
     writeFileSync(join(this.folder, "own-hosts"), "127.0.0.1 localhost\n");
-    writeFileSync(join(this.folder, "resolv.conf"), `nameserver ${hostAddress}\n`);
+    writeFileSync(join(this.folder, "resolv.conf"), `nameserver ${nameServerAddress}\n`);
     this.writeHosts();
     return this.names;
   }
