@@ -2,12 +2,23 @@
  * The image, built and run on this machine (`npm run deploy-check`): bases made of Debian packages and this machine's Node, no
  * registry; then nobody's user, a read-only root, no capability, no new privileges, bounded memory, a stop in time.
  *
+ * Then once more by podman without root, as a user of this machine that `SVC_ROOTLESS_USER` names: one with subordinate ids (`useradd` gives
+ * them); nobody is made for it. Memory is not bounded there: control groups of version 1 are root's.
+ *
  * Owns its folder with all storage of containers in it. `SVC_IMAGE_BASE`: a root file system (tar) with g++, make and python3
  * that saves making one. `SVC_IMAGE_RUNTIME`: another runtime than runc. Packages come from npm's cache on this machine where it
  * has them: to fetch 600 of them takes longer than all else.
  */
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -202,4 +213,72 @@ t.test("the image is built, and runs as nobody in a read-only root", async (t) =
   podman("rm", "--force", "--time", "20", "one");
   const mib = Math.round(inspected.Size / 1024 / 1024);
   t.comment(`${mib} MiB with a base of its own; stopped in ${(stopMs / 1000).toFixed(2)} s`);
+});
+
+/** A user that can be root of a user namespace, by the files of subordinate ids; "" where none is named. */
+function rootlessUser(): { readonly name: string; readonly why: string } {
+  const name = process.env["SVC_ROOTLESS_USER"] ?? "";
+  if (name === "") return { name, why: "SVC_ROOTLESS_USER names no user" };
+  for (const file of ["/etc/subuid", "/etc/subgid"]) {
+    const isListed = existsSync(file) && readFileSync(file, "utf8").includes(`${name}:`);
+    if (!isListed) return { name: "", why: `${file} has no ids for ${name}` };
+  }
+  const wanted = ["runuser", "newuidmap"];
+  const absent = wanted.filter((program) => run("sh", "-c", `command -v ${program}`).status !== 0);
+  return absent.length === 0 ? { name, why: "" } : { name: "", why: `no ${absent.join(", ")}` };
+}
+
+t.test("the same image runs where nobody is root", async (t) => {
+  const { name: user, why } = rootlessUser();
+  if (missing.length > 0 || user === "") return t.pass(`skipped: ${why || "no programs"}`);
+  const own = join(folder, "rootless");
+  mkdirSync(own);
+  chmodSync(folder, 0o755);
+  done("chown", user, own);
+  const archive = join(folder, "image.tar");
+  podman("save", "--format", "oci-archive", "--output", archive, TAG);
+  chmodSync(archive, 0o644);
+  const settings = ["--root", join(own, "storage"), "--runroot", join(own, "run")];
+  const raw = (...words: readonly string[]): Ended =>
+    run(
+      ...(["runuser", "-u", user, "--", "env", `XDG_RUNTIME_DIR=${own}`, `HOME=${own}`] as const),
+      ...["podman", ...settings, ...driver, "--runtime", runtime, "--cgroup-manager", "cgroupfs"],
+      ...words,
+    );
+  const asUser = (...words: readonly string[]): string => {
+    const { status, stdout, stderr } = raw(...words);
+    if (status !== 0)
+      throw new Error(`podman ${words.join(" ")}\n${stdout}\n${stderr}`.slice(-8000));
+    return stdout.trim();
+  };
+  asUser("load", "--input", archive);
+  const unbound = HARD.filter((word) => !word.startsWith("--memory="));
+  asUser(
+    "run",
+    "--detach",
+    "--name",
+    "two",
+    ...unbound,
+    "--volume=data:/var/lib/svc",
+    TAG,
+    ...NODE,
+  );
+  const listening = await until("it listens", () =>
+    /listening grpc=(\S+) .* health=(\S+)/.exec(raw("logs", "two").stdout),
+  );
+  const [, grpc = ""] = listening;
+  const pid = asUser("inspect", "--format", "{{.State.Pid}}", "two");
+  const status = readFileSync(`/proc/${pid}/status`, "utf8");
+  t.match(status, /^CapEff:\t0+$/m);
+  t.match(status, /^NoNewPrivs:\t1$/m);
+  const [, outside = "0"] = /^Uid:\t(\d+)/m.exec(status) ?? [];
+  t.ok(Number(outside) > UID, `its user ${UID} is ${outside} here: nobody`);
+  const exec = (...words: string[]): Ended => raw("exec", "two", ...words);
+  await until("it serves", () => {
+    const { stdout } = exec("svc-cli", "-c", grpc, "--set", "k", "--value", "v");
+    return stdout.startsWith("r0 set") ? true : null;
+  });
+  asUser("stop", "--time", "45", "two");
+  t.equal(asUser("inspect", "--format", "{{.State.ExitCode}}", "two"), "0");
+  asUser("rm", "two");
 });

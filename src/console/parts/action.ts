@@ -8,6 +8,11 @@ import { CallError } from "./api.js";
 import { button, element, setClass, setText, SIGNS } from "./elements.js";
 import type { Tone } from "./words.js";
 
+/** The role that a refused call wants; null where it failed otherwise. */
+function roleWanted(error: unknown): string | null {
+  return error instanceof CallError ? error.neededRole : null;
+}
+
 /** A line that says how something ended. */
 export class Notice {
   readonly root = element("p", { class: "notice", role: "status" });
@@ -23,7 +28,7 @@ export class Notice {
 
   /** What went wrong. */
   fail(error: unknown): void {
-    const role = error instanceof CallError ? error.neededRole : null;
+    const role = roleWanted(error);
     if (role !== null) this.say("bad", `This needs the role ${role}.`);
     else
       this.say(
@@ -47,7 +52,7 @@ export function actionButton(
       if (said !== null) notice.say("good", said);
     } catch (error) {
       notice.fail(error);
-      const role = error instanceof CallError ? error.neededRole : null;
+      const role = roleWanted(error);
       if (role !== null) {
         setText(made, `${text} (needs ${role})`);
         return;

@@ -53,6 +53,11 @@ interface Bounds {
   connectionsCheckingInterval: number;
 }
 
+const LATE_CODES: ReadonlySet<string | undefined> = new Set([
+  "ERR_HTTP_REQUEST_TIMEOUT",
+  "ERR_TLS_HANDSHAKE_TIMEOUT",
+]);
+
 /** Answers what is not even HTTP, on the bare socket. */
 function answerClientError(error: NodeJS.ErrnoException, socket: Socket): void {
   if (error.code === "ECONNRESET" || !socket.writable) {
@@ -62,7 +67,8 @@ function answerClientError(error: NodeJS.ErrnoException, socket: Socket): void {
   let status = 400;
   let code: ProblemCode = "malformed-http";
   if (error.code === "HPE_HEADER_OVERFLOW") [status, code] = [431, "headers-too-large"];
-  if (error.code === "ERR_HTTP_REQUEST_TIMEOUT") [status, code] = [408, "request-timeout"];
+  // A handshake that ended too late for this node has ended for its client, which reads this.
+  if (LATE_CODES.has(error.code)) [status, code] = [408, "request-timeout"];
   const text = problemText(status, code, "the connection is closed");
   socket.end(
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\n` +

@@ -4,7 +4,7 @@
  */
 import t from "tap";
 import { PartOfDay } from "../../doubles/part-of-day.js";
-import { guarded } from "./bounds.js";
+import { flooded, guarded, replayed } from "./bounds.js";
 import { canPlayPods } from "./network.js";
 import { Play, secrets } from "./play.js";
 import {
@@ -31,6 +31,8 @@ const SCENARIOS = [
   scaledAgain,
   unnamed,
   guarded,
+  flooded,
+  replayed,
 ];
 const PART = new PartOfDay("SVC_KUBE_PARTS", SCENARIOS.length);
 

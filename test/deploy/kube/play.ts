@@ -164,7 +164,7 @@ export class Play {
   }
 
   /** Programs that find the pods by name and use the library; what comes back ends and judges them. */
-  async callers(): Promise<() => Promise<Judgement>> {
+  callers(): Promise<() => Promise<Judgement>> {
     const names = [...this.set.pods.keys()].map((pod) => this.set.nameOf(pod, "svc-nodes"));
     const program = join(root, "dist/test/deploy/kube/callers.js");
     const script = [
@@ -172,7 +172,26 @@ export class Play {
       `mount --bind '${this.set.hostsPath}' /etc/hosts`,
       `exec '${process.execPath}' --enable-source-maps '${program}' ${names.join(" ")}`,
     ];
-    const child = spawn("unshare", ["--mount", "sh", "-c", script.join("\n")], {
+    return this.beside<Judgement>(["unshare", "--mount", "sh", "-c", script.join("\n")]);
+  }
+
+  /** Callers without a pause in a network namespace; what comes back ends them and says how many calls ended how. */
+  flood(
+    network: string,
+    callers: number,
+    valueBytes: number,
+  ): Promise<() => Promise<Readonly<Record<string, number>>>> {
+    const program = join(root, "dist/test/deploy/kube/flood.js");
+    const urls = [...this.set.pods.values()].map(({ address }) => `https://${address}:8082`);
+    const words = [program, String(callers), String(valueBytes), ...urls];
+    const enter = ["ip", "netns", "exec", network, "env", "-u", "NODE_OPTIONS"];
+    return this.beside([...enter, process.execPath, ...words]);
+  }
+
+  /** A program that says `ready`, goes on until its input ends, and then says one line of JSON. */
+  private async beside<Said>(words: readonly string[]): Promise<() => Promise<Said>> {
+    const [command = "", ...rest] = words;
+    const child = spawn(command, rest, {
       stdio: ["pipe", "pipe", "inherit"],
       env: { ...process.env, SVC_TOKEN: TOKEN },
     });
@@ -184,7 +203,7 @@ export class Play {
     return async () => {
       child.stdin.end();
       await ended;
-      return JSON.parse(said.split("\n")[1] ?? "") as Judgement;
+      return JSON.parse(said.split("\n")[1] ?? "") as Said;
     };
   }
 

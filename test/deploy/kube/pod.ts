@@ -9,6 +9,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { serverMain, sleep } from "../../process/cluster/server-process.js";
 import { at } from "./manifests.js";
+import { MemoryGroup } from "./memory-group.js";
 import type { PodNetwork } from "./network.js";
 import type { Inhabitant } from "./policy.js";
 import type { Yaml, YamlMap } from "./yaml.js";
@@ -26,6 +27,8 @@ export interface PodPlan {
   readonly hostsPath: string;
   /** Whom it asks for names that are not in its hosts file; null: as this machine does. */
   readonly resolvPath: string | null;
+  /** Processor time that it gets, as a share of one; absent: what there is. */
+  readonly share?: number;
 }
 
 const LOG_KEPT_CHARACTERS = 64 * 1024;
@@ -67,6 +70,8 @@ export class Pod {
   private exit: { code: number | null; signal: NodeJS.Signals | null } | null = null;
   private readonly probing: Promise<void>[] = [];
   isReady = false;
+  /** What bounds its memory; null: nothing can here. */
+  readonly group: MemoryGroup | null;
 
   constructor(
     readonly plan: PodPlan,
@@ -75,6 +80,8 @@ export class Pod {
     const { namespace, address } = nets.join();
     this.network = namespace;
     this.address = address;
+    const limit = bytesOf(String(at(this.container, "resources", "limits", "memory")));
+    this.group = MemoryGroup.make(namespace, limit, plan.share);
   }
 
   /** It is asked to go, or goes: no Service has it as an endpoint from then on. */
@@ -104,8 +111,9 @@ export class Pod {
 
   private launch(): void {
     const { plan } = this;
-    const words = ["netns", "exec", this.network, "unshare", "--mount", "--pid", "--fork"];
-    const child = spawn("ip", [...words, "--kill-child", "sh", "-c", this.script()], {
+    // Not by `ip netns exec`: that takes the control groups out of sight, by which Node knows its limit.
+    const words = [`--net=/run/netns/${this.network}`, "unshare", "--mount", "--pid", "--fork"];
+    const child = spawn("nsenter", [...words, "--kill-child", "sh", "-c", this.script()], {
       stdio: ["ignore", "pipe", "pipe"],
       env: { PATH: process.env["PATH"] ?? "", ...environmentOf(this.container, plan) },
     });
@@ -138,6 +146,7 @@ export class Pod {
       // The test runner has every child load what writes beside the sources when it ends; here they
       // are read-only, and the end would be a failure.
       "unset NODE_OPTIONS",
+      ...(this.group?.entry ?? []),
       "mount --make-rprivate /",
       "mount -t proc proc /proc",
       "mount -t tmpfs tmpfs /run",
@@ -187,16 +196,17 @@ export class Pod {
    * SIGTERM, the grace period, SIGKILL; its address is gone then. Returns how it ended: 0 when it
    * stopped as it should.
    */
-  async delete(): Promise<number | null> {
+  async delete(signal: "SIGTERM" | "SIGKILL" = "SIGTERM"): Promise<number | null> {
     this.isEnding = true;
     const graceMs = Number(at(this.plan.spec, "terminationGracePeriodSeconds")) * 1000;
     const deadlineMs = performance.now() + graceMs;
-    if (this.exit === null) this.kill("SIGTERM");
+    if (this.exit === null) this.kill(signal);
     while (this.exit === null && performance.now() < deadlineMs) await sleep(LOOK_MS);
     if (this.exit === null) this.kill("SIGKILL");
     while (this.exit === null) await sleep(LOOK_MS);
     await Promise.all(this.probing);
     this.nets.leave(this.network);
+    this.group?.remove();
     return (this.exit as { readonly code: number | null }).code;
   }
 
@@ -254,6 +264,14 @@ export class Pod {
       return false;
     }
   }
+}
+
+/** A quantity of memory as manifests write it. */
+function bytesOf(text: string): number {
+  const [, number = "", unit = ""] = /^(\d+)(Ki|Mi|Gi)$/.exec(text) ?? [];
+  const exponent = ["Ki", "Mi", "Gi"].indexOf(unit) + 1;
+  if (exponent === 0) throw new Error(`${text}: no quantity that is known here`);
+  return Number(number) * 1024 ** exponent;
 }
 
 function period(probe: YamlMap): number {

@@ -1,8 +1,8 @@
 /**
  * Which members the objects of our manifests may have, and of what kind: a member that is not listed is refused.
  *
- * The names are those of the API reference of Kubernetes 1.29. "Played" are those that `stateful-set.ts` and `pod.ts` carry
- * out; the others (where pods are put, what they may use) are checked here only.
+ * The names are those of the API reference of Kubernetes 1.29. "Played" are those that `stateful-set.ts`, `pod.ts`, `policy.ts` and
+ * `memory-group.ts` carry out; the others (where pods are put, what they ask for) are checked here only.
  */
 import type { Yaml, YamlMap } from "./yaml.js";
 

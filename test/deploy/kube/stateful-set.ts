@@ -40,6 +40,8 @@ export class StatefulSet {
   readonly pods = new Map<number, Pod>();
   /** The ConfigMap of settings, for pods that are made from now on. */
   settings: Readonly<Record<string, string>> = {};
+  /** Processor time of each pod that is made from now on, as a share of one; null: what there is. */
+  share: number | null = null;
   private readonly folder = mkdtempSync(join(tmpdir(), "svc-kube-"));
   private readonly nets = new PodNetwork();
   private readonly spec: Yaml;
@@ -80,6 +82,7 @@ export class StatefulSet {
         labels: at(this.spec, "template", "metadata", "labels") as Record<string, string>,
         spec: this.podSpec,
         settings: this.settings,
+        ...(this.share === null ? {} : { share: this.share }),
         volumes: this.volumesOf(ordinal),
         hostsPath: this.names === null ? this.hostsPath : join(this.folder, "own-hosts"),
         resolvPath: this.names === null ? null : join(this.folder, "resolv.conf"),
@@ -104,6 +107,14 @@ export class StatefulSet {
     this.writeHosts();
     this.guard();
     return codes;
+  }
+
+  /** Its host loses power: the pod is gone without a word, its claim stays. */
+  async crash(ordinal: number): Promise<void> {
+    await this.pod(ordinal).delete("SIGKILL");
+    this.pods.delete(ordinal);
+    this.writeHosts();
+    this.guard();
   }
 
   /** These policies count from now on, and no others. */

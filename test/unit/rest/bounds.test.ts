@@ -5,6 +5,7 @@
 import "reflect-metadata";
 import { webcrypto } from "node:crypto";
 import { EventEmitter } from "node:events";
+import { createServer } from "node:http";
 import { connect as connectHttp2, constants, type ServerHttp2Stream } from "node:http2";
 import { connect, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
@@ -16,7 +17,7 @@ import { UnsentBytes } from "../../../src/base/unsent.js";
 import { NO_STAMP } from "../../../src/base/hlc.js";
 import type { KvPageAnswer } from "../../../src/operations/api/requests.js";
 import type { Authenticator, Role } from "../../../src/rest/http/access.js";
-import { SENDING_TIMES } from "../../../src/rest/http/listener.js";
+import { Listener, SENDING_TIMES } from "../../../src/rest/http/listener.js";
 import { UnsentAnswers } from "../../../src/rest/http/unsent.js";
 import { makeSelfSigned } from "../../../src/server/security/certificate.js";
 import { ENHANCE_YOUR_CALM, resetStreams } from "../grpc/resets.js";
@@ -130,6 +131,20 @@ t.test("P-164 a call may take longer than silence lasts, whoever is idle may not
   await eventually(t, () => text.startsWith("HTTP/1.1 200 "), "and gets it");
   waiting.destroy();
   t.equal(rig.server.inFlight(), 0);
+});
+
+t.test("P-164 a handshake that ends too late is told as late, not as a mistake", (t) => {
+  const server = createServer();
+  new Listener(server, new ConnectionCount(1), SENDING_TIMES);
+  const told = (code: string): string => {
+    let text = "";
+    const socket = { writable: true, end: (part: string) => (text += part), destroySoon: () => 0 };
+    server.emit("clientError", Object.assign(new Error(code), { code }), socket);
+    return text;
+  };
+  t.match(told("ERR_TLS_HANDSHAKE_TIMEOUT"), /^HTTP\/1\.1 408 [^]*request-timeout/);
+  t.match(told("HPE_INVALID_METHOD"), /^HTTP\/1\.1 400 [^]*malformed-http/);
+  t.end();
 });
 
 t.test("P-164 slow senders and clients that vanish", async (t) => {
