@@ -97,7 +97,8 @@ function isBeginningOf(
 }
 
 function isOnGrid(distance: bigint, increment: bigint): boolean {
-  return distance > 0n && distance % increment === 0n;
+  // A creation by nothing is refused: its values lead nowhere.
+  return increment !== 0n && distance > 0n && distance % increment === 0n;
 }
 
 interface Shape {
