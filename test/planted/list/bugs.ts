@@ -1,5 +1,6 @@
 /** Every planted bug that a test of one room has to see, in the order of the table in README.md. */
 import { backupBugs } from "../backups/machine.js";
+import { forcedBugs } from "../locks/forced.js";
 import { hostingBugs } from "../hosting.js";
 import { placementBugs } from "../placement.js";
 import { placerBugs } from "../placer.js";
@@ -19,4 +20,5 @@ export const bugsOfRecords: readonly RecordBug[] = [
   ...movedRangeBugs,
   ...rangeBugs,
   ...moverBugs,
+  ...forcedBugs,
 ];

@@ -90,6 +90,25 @@ t.test(
       return runCli(["-c", `http://${grpc}`, "--cluster-finalize", "--yes"]);
     };
 
+    /** How a node ends what level 2 brought to locks, and what names a grant. */
+    const newToLocks = async (id: number): Promise<readonly unknown[]> => {
+      const grant = { resource: `named by ${id}`, owner: "a" };
+      const { fencingToken } = await ask<{ fencingToken: number }>(id, "/v1/locks/try-lock", {
+        ...{ ...grant, expiresMs: 60_000 },
+      });
+      const ends: unknown[] = [];
+      for (const [name, more] of [
+        ["try-extend", { ...grant, expiresMs: 60_000, note: "n" }],
+        ["force-unlock", { resource: grant.resource, fencingToken, reason: "r" }],
+        ["try-unlock", { ...grant, fencingToken }],
+        ["list", { prefix: "named by" }],
+        ["audit", {}],
+      ] as const) {
+        const end = await ask<{ code?: string; type?: number }>(id, `/v1/locks/${name}`, more);
+        ends.push(end.code ?? end.type);
+      }
+      return ends;
+    };
     t.same(await levelsOf(), [1, 1, 1], "founded by the program before");
     t.match(
       await finalize(),
@@ -117,6 +136,10 @@ t.test(
     await t.test("U1 U8 one node is left: it holds the level back", async (t) => {
       await rolling.restart(2, UPGRADED);
       t.match(await finalize(), { exit: 1, stdout: /RefusedMembers[^]*\n3 .*0\.1\.0/ });
+      if (built === null) {
+        const early = Array.from({ length: 5 }, () => "not-available-at-level");
+        for (const id of ALL) t.same(await newToLocks(id), early, `node ${id}`);
+      }
       const path = "/v1/cluster/replication-factor";
       const factor = { partitionId: 1, replicationFactor: 2 };
       const before = await recordOf(1);
@@ -137,6 +160,11 @@ t.test(
         t.same(await finalize(), { exit: 0, stdout: "Finalized: level 2.\n", stderr: "" });
         const isRaised = async (): Promise<boolean> => (await levelsOf()).join() === "2,2,2";
         await eventually("level 2 everywhere", isRaised, async () => (await levelsOf()).join());
+        // Extended with a note, ended by force, and then nobody's.
+        const known = async (): Promise<string> =>
+          (await Promise.all(ALL.map(newToLocks))).map((ends) => ends.join()).join(" ");
+        const wanted = ALL.map(() => "2,3,102,4,4").join(" ");
+        await eventually("what is new to locks", async () => (await known()) === wanted, known);
         const isPlaced = async (): Promise<boolean> => {
           const roles = (await recordOf(2))?.replicas.map(({ role }) => role) ?? [];
           return roles.join() === "Voter,Voter";
