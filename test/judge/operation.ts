@@ -19,6 +19,10 @@ export interface LockOperation {
   readonly owner: string;
   /** 0 for try-unlock and get-lock. */
   readonly expiresMs: number;
+  /** Of a try-lock that waits. */
+  readonly waitMs?: number;
+  /** An unlock that nobody asked for: the service may give a grant back by itself (Q9). */
+  readonly isGiveBack?: boolean;
 }
 export type CreateOperation = Omit<CreateSequenceRequest, "durability">;
 export type UpdateOperation = Omit<UpdateSequenceRequest, "durability">;
@@ -116,6 +120,9 @@ export interface LockResult {
   readonly owner: string | null;
   /** null: the front end does not show it. */
   readonly expiresInMs: number | null;
+  /** Of a try-lock that could wait; absent where that is not known. */
+  readonly waitedMs?: number | null;
+  readonly leaseLeftMs?: number | null;
 }
 export type SequenceResultType =
   "Success" | "NotFound" | "AlreadyExists" | "InvalidInput" | "MaxValueExceeded";

@@ -19,6 +19,7 @@ const WORLDS = {
   tombs: 3,
   placed: 8,
   levels: 5,
+  waiting: 5,
 } as const;
 
 t.test("a profile is found under its name", (t) => {

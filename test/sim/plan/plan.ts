@@ -20,6 +20,7 @@ import {
 import { type BackupPlan, backupPlan } from "./backup-plan.js";
 import { type DisasterPlan, disasterPlan } from "../faults/disaster.js";
 import type { FaultKind } from "../faults/kinds.js";
+import { type WaitPlan, waitPlan } from "../waiting/waitplan.js";
 import { type MemberPlan, memberPlan } from "../members/memberplan.js";
 import { RAISED_PERMITS, type UpgradePlan, upgradePlan } from "../members/upgradeplan.js";
 import {
@@ -71,6 +72,8 @@ export interface Plan {
   readonly ranges: RangePlan | null;
   /** null: nobody takes backups. */
   readonly backups: BackupPlan | null;
+  /** null: nobody waits for locks. */
+  readonly waits: WaitPlan | null;
   /** null: the disks of a majority stay. */
   readonly disaster: DisasterPlan | null;
   readonly work: WorkSettings;
@@ -100,6 +103,8 @@ export interface PlanOverrides {
   readonly backups?: Partial<BackupPlan>;
   /** Instead of what is drawn of key ranges, as far as it is given. */
   readonly ranges?: Partial<RangePlan>;
+  /** Instead of what is drawn of those who wait, as far as it is given. */
+  readonly waits?: Partial<WaitPlan>;
   /** Weights instead of the drawn ones; kinds that are not named are off. */
   readonly operations?: Weights;
   readonly locks?: number;
@@ -259,6 +264,7 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
     placer: placed?.placer ?? null,
     ranges,
     backups,
+    waits: profile.hasWaits === true ? waitPlan(new Prng(seed).fork("waits")) : null,
     disaster: disasterOf(seed, profile, nodes),
     ...(profile.segmentBytes === undefined ? {} : { segmentBytes: profile.segmentBytes }),
     without: [],
@@ -269,6 +275,7 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
     operations,
     ranges: moves,
     backups: taking,
+    waits,
     ...others
   } = overrides;
   const pool = groups === undefined ? {} : { initialPartitions: groups };
@@ -277,7 +284,8 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
   const weighed = weightsOf(operations, plan.operations);
   const moving = ranges === null ? null : { ...ranges, ...moves };
   const taken = backups === null ? null : { ...backups, ...taking };
-  const drawnOtherwise = { operations: weighed, ranges: moving, backups: taken };
+  const waiting = plan.waits === null ? null : { ...plan.waits, ...waits };
+  const drawnOtherwise = { operations: weighed, ranges: moving, backups: taken, waits: waiting };
   return { ...plan, ...others, ...size, host, ...drawnOtherwise };
 }
 

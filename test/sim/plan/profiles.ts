@@ -24,6 +24,8 @@ export interface Profile {
   readonly hasRangesAtTimes?: boolean;
   /** Backups are taken and restored, and the clusters that come of it are used. */
   readonly hasBackups?: boolean;
+  /** Many wait for a few locks. */
+  readonly hasWaits?: boolean;
   /** Nodes change key ranges by themselves, under a load that swings around both thresholds. */
   readonly isSwinging?: boolean;
   /** Each partition has three replicas, which the allocator spreads over all nodes. */
@@ -135,6 +137,19 @@ const BACKUPS_SEEN = {
       return [`${TAKEN}: crashes in phase ${phase}`, 1];
     }),
   ),
+};
+
+/** The property under which the world counts what waits for locks went through. */
+const WAITED = "what waits went through";
+/** What the waits of a hundred seeds must have gone through. */
+const WAITS_SEEN = {
+  ...{ [`${WAITED}: granted`]: 2000, [`${WAITED}: grants at the end of a lease`]: 300 },
+  ...{
+    [`${WAITED}: cancelled`]: 300,
+    [`${WAITED}: went away`]: 300,
+    [`${WAITED}: came back`]: 300,
+  },
+  ...{ [`${WAITED}: left`]: 50, [`${WAITED}: resets`]: 20 },
 };
 
 /** What `seeds` seeds of a profile must have shown at least, by kind of evidence. */
@@ -261,6 +276,23 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
     faultEveryMs: [1000, 3000, 8000],
     work: { largeValues: 0 },
     expects: BACKUPS_SEEN,
+  },
+  /**
+   * Some tens of clients that wait for a few locks, cancel, go away, come back, freeze and forget,
+   * while leaders change.
+   */
+  waiting: {
+    name: "waiting",
+    nodes: [3, 3, 3, 4, 5],
+    faults: [...ALL_FAULTS, "kill-leader", "pause-leader", "graceful-stop"],
+    thinkMs: [300],
+    clients: [3],
+    hasWaits: true,
+    operations: { set: 2, get: 2 },
+    keys: 3,
+    ticks: 10_000,
+    faultEveryMs: [1000, 3000, 8000],
+    expects: WAITS_SEEN,
   },
   "calm-five": { name: "calm-five", nodes: [5], faults: [], thinkMs: [1000], clients: [8] },
   /** Many nodes and groups under little load: how cost grows with the cluster. */

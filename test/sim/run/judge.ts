@@ -26,7 +26,7 @@ import { NodeChecks } from "../world/nodechecks.js";
 import type { RangeSetting } from "../world/range-checks.js";
 import type { ReplicaWorld } from "../world/replica-checks.js";
 import { type Profile, PROFILES } from "../plan/profiles.js";
-import { type RunOptions, type RunResult, runPlan, lookEveryMs } from "./run.js";
+import { CLOCK_DRIFT, type RunOptions, type RunResult, runPlan, lookEveryMs } from "./run.js";
 
 export interface Judged {
   readonly result: RunResult;
@@ -42,9 +42,6 @@ export interface Judged {
   /** Processor time of the checkers of the history (ms). */
   readonly checkMs: number;
 }
-
-/** The fastest clock of a world is so much too fast; see the faults of clocks. */
-export const CLOCK_DRIFT = 0.05;
 
 /** Operations with a result that each kind of object must have had, over a whole sweep. */
 const MINIMUM = {
@@ -218,10 +215,12 @@ export function judge(plan: Plan, options: RunOptions = {}): Judged {
     new BackupJudge(result.backups, historyOptions(plan), partitions, simulatedMs).judge();
   }
   const ofBackups = backups === null ? [] : backups.all.map((checker) => checker.verdict());
-  const ofHistory = [...checkHistory(history, historyOptions(plan)), ...ofMoves];
+  const effective = result.waits?.tap.effective(history) ?? history;
+  const ofHistory = [...checkHistory(effective, historyOptions(plan)), ...ofMoves];
   const fenced = profile.operations === undefined ? result.fenced : unmeasured(result.fenced);
+  const ofWaits = result.waits?.judge(history, checks.leaderships) ?? [];
   const granted = checkNothingGranted(history, result.lostAtMs);
-  const ofNodes = [...checks.verdicts(), ...ofBackups, fenced, granted];
+  const ofNodes = [...checks.verdicts(), ...ofBackups, ...ofWaits, fenced, granted];
   const all = [...ofNodes, ...ofHistory, worldOf(profile, result, ofNodes)];
   // What others are for has no least evidence here.
   const others = isAside ? [...ofMoves, ...(ranges?.all.map((one) => one.verdict()) ?? [])] : [];

@@ -41,6 +41,7 @@ import { ReadMeter, metered } from "../world/readmeter.js";
 import { Server } from "../world/server.js";
 import { guarded } from "../world/tripwire.js";
 import { World } from "../world/world.js";
+import { WaitWorld } from "../waiting/waitworld.js";
 
 /** Time in which a healed cluster must serve and agree (ms). */
 const PEACE_MS = 30_000;
@@ -56,6 +57,8 @@ const PLACED_PEACE_MS = 600_000;
 const QUIET_PASSES = 22;
 /** Clients ask on for this long in peace, then fall silent. */
 const LAST_CALLS_MS = 3000;
+/** The fastest clock of a world is so much too fast; see the faults of clocks. */
+export const CLOCK_DRIFT = 0.05;
 
 export interface RunResult {
   readonly plan: Plan;
@@ -76,6 +79,7 @@ export interface RunResult {
   readonly fenced: Verdict;
   readonly words: readonly string[];
   readonly backups: BackupRun | null;
+  readonly waits: WaitWorld | null;
   /** Counts of what the world did beyond faults: torn sectors, lost names and so on. */
   readonly effects: Readonly<Record<string, number>>;
 }
@@ -122,6 +126,8 @@ class Run {
   readonly ranges: RangeWorld | null;
   /** null: nobody takes backups. */
   readonly backups: BackupRun | null;
+  /** null: nobody waits for locks. */
+  readonly waits: WaitWorld | null;
   starts = 0;
   private admitted = 0;
   samples = 0;
@@ -151,6 +157,7 @@ class Run {
     this.ranges = this.makeRanges();
     this.backups = this.makeBackups();
     for (const server of this.servers) this.backups?.built(server);
+    this.waits = this.makeWaits();
     for (let number = 1; number <= plan.clients; number++) {
       const { world, servers, history, counts, shared } = this;
       this.clients.push(new Client(world, plan, number, servers, history, counts, shared));
@@ -251,6 +258,13 @@ class Run {
     });
   }
 
+  private makeWaits(): WaitWorld | null {
+    const { world, plan, servers, history, shared, counts: calls } = this;
+    const { waits } = plan;
+    if (waits === null) return null;
+    return new WaitWorld({ world, plan, waits, servers, history, shared, calls }, CLOCK_DRIFT);
+  }
+
   private makeUpgrades(): Upgrades | null {
     const { world, plan, servers, faults, checks } = this;
     const { upgrades } = plan;
@@ -260,6 +274,7 @@ class Run {
   }
 
   private written(server: Server, group: number, entry: LogEntry): void {
+    this.waits?.written(group, entry);
     const seen = seenEntry(group, entry);
     const { nodeId, runs, storedLevel } = server;
     if (seen !== null) this.checks.written?.(nodeId, runs.levels.max, storedLevel, seen);
@@ -273,6 +288,7 @@ class Run {
     if (!server.isDamaged) this.checks.replicas?.back(server.nodeId);
     this.checks.replicas?.began(server.nodeId, this.world.nowMs);
     this.ranges?.opened(server);
+    this.waits?.opened(server);
     this.backups?.opened(server);
   }
 
@@ -343,6 +359,7 @@ class Run {
       this.keeper?.start();
       this.ranges?.start();
       this.backups?.start();
+      this.waits?.start();
       this.measure();
       this.world.run(this.plan.ticks);
       this.peace();
@@ -420,6 +437,7 @@ class Run {
     this.keeper?.settle();
     this.ranges?.settle();
     this.backups?.settle();
+    this.waits?.settle();
     this.faults.healAll();
     this.upgrades?.settle();
     const isFixed =
@@ -436,6 +454,7 @@ class Run {
     world.run(startMs + LAST_CALLS_MS);
     for (const client of this.clients) client.stop();
     this.backups?.stopClients();
+    this.waits?.stop();
     while (world.nowMs < bound.endMs(world.nowMs, this.isHeldUp()) && !world.hasEnded) {
       world.run(world.nowMs + 500);
       const leastMs = LAST_CALLS_MS + (this.isLost ? LOST_PEACE_MS : 3000);
@@ -461,6 +480,7 @@ class Run {
     const { world, servers, plan } = this;
     this.ranges?.rest();
     this.backups?.rest();
+    this.waits?.rest();
     const { replicas } = this.checks;
     if (plan.placer === null || replicas === undefined) return;
     replicas.settled(peaceOf(servers, plan));
@@ -494,6 +514,7 @@ class Run {
     const others = this.upgrades?.unfinished() ?? this.ranges?.unsettled() ?? null;
     const open = others ?? this.backups?.unsettled() ?? null;
     if (open !== null) return open;
+    if (this.waits?.isWaiting === true) return "somebody waits for a lock";
     return this.clients.some((client) => client.isWaiting) ? "a client still waits" : null;
   }
 
@@ -551,6 +572,7 @@ class Run {
       words: world.trace.words(),
       effects,
       backups: this.backups,
+      waits: this.waits,
     };
   }
 }

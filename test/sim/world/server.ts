@@ -308,6 +308,8 @@ export class Server {
       const graceOf = (): number => (operations.inflight > 0 ? LAST_ANSWERS_MS : 0);
       const deadlineMs = life.monotonicMs() + graceMs;
       operations.endBackups();
+      // As the process does, before it withdraws: whoever waits for a lock asks another node.
+      operations.endWaits();
       node.stop(deadlineMs, () => {
         operations.finish(deadlineMs, () => port.close(() => life.at(graceOf(), end)));
       });

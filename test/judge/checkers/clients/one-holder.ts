@@ -3,10 +3,11 @@
  * leadership (C10), as far as answers are known to be of it.
  *
  * A holder believes from the answer to its grant until expiresMs after it sent the request, less the declared drift, or
- * until it sends its release. Invariants: 1. Belief is never longer than a correct holder's: where an attempt without an
+ * until it sends its release. Who waited counts what was left from when it asked, by the time that it
+ * waited (Q6). Invariants: 1. Belief is never longer than a correct holder's: where an attempt without an
  * answer may have shortened the lease, it did. 2. What was granted in a leadership that is not known is not judged.
  */
-import type { Attempt, History, LockOperation } from "../../history.js";
+import type { Attempt, History, LockOperation, LockResult } from "../../history.js";
 import { byObject } from "../intervals.js";
 import { shownToken } from "./tokens-grow.js";
 import { Findings, type Verdict } from "../verdict.js";
@@ -113,6 +114,19 @@ function beliefsOf(attempts: readonly Attempt[], drift: number): Belief[] {
   return beliefs;
 }
 
+/**
+ * The end of a lease whose holder was told how long it had waited, and what was left then (Q6); null:
+ * it was not.
+ */
+function waitedUntil(answered: Attempt, drift: number): number | null {
+  const { operation, outcome, callMs } = answered;
+  if (operation.kind !== "try-lock" || operation.waitMs === undefined) return null;
+  if (outcome?.kind !== "ok") return null;
+  const { waitedMs, leaseLeftMs } = outcome.result as LockResult;
+  // Whoever is not told what is left believes nothing.
+  return callMs + ((waitedMs ?? 0) + (leaseLeftMs ?? 0) - 1) / (1 + drift);
+}
+
 /** The earliest end that any way of seeing the owner's attempts gives the lease of `token`. */
 function believedUntil(
   own: readonly Attempt[],
@@ -126,13 +140,16 @@ function believedUntil(
   };
   // Any of the attempts up to the answer that have this token, or no answer, may be the one that was granted.
   let untilMs = Infinity;
+  const waited = waitedUntil(answered, drift);
   for (const attempt of own) {
-    if (attempt.operation.kind !== "try-lock") continue;
+    // What is left of a waited grant was told, whichever try was granted.
+    if (attempt.operation.kind !== "try-lock" || waited !== null) continue;
     if (attempt.callOrder > (answered.returnOrder ?? 0)) continue;
     const shown = shownToken(attempt);
     const isSame = shown !== null && shown.token === token;
     if (isSame || attempt.outcome?.kind !== "ok") untilMs = Math.min(untilMs, after(attempt));
   }
+  if (waited !== null) untilMs = waited;
   const extensions = own.filter((attempt) => attempt.operation.kind === "try-extend");
   let settled = answered.returnOrder ?? 0;
   for (const attempt of extensions) {
@@ -152,6 +169,8 @@ function believedUntil(
   }
   for (const attempt of own) {
     if (attempt.operation.kind !== "try-unlock") continue;
+    // What somebody was told of is never given back (P-182).
+    if ((attempt.operation as LockOperation).isGiveBack === true) continue;
     // A release that may still be under way ends the belief when it is sent, also one sent before the grant.
     const isOver = (attempt.returnOrder ?? Infinity) < answered.callOrder;
     const isDecided = attempt.outcome?.kind === "ok";

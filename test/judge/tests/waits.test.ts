@@ -1,0 +1,270 @@
+/**
+ * The checkers of waiting: each fires on what breaks its property, passes what keeps it, and is vacuous
+ * on too little.
+ */
+import t from "tap";
+import { checkOneHolder } from "../checkers/clients/one-holder.js";
+import { checkTokensGrow } from "../checkers/clients/tokens-grow.js";
+import { Fifo } from "../checkers/waits/fifo.js";
+import { type GoneWait, checkGone } from "../checkers/waits/gone-holds-nothing.js";
+import { checkHolderFirst } from "../checkers/waits/holder-first.js";
+import { type SeenGrant, checkLeaseFromGrant } from "../checkers/waits/lease-from-grant.js";
+import { checkNeverFree } from "../checkers/waits/never-free.js";
+import { NilCost, type QuietGroup } from "../checkers/waits/nil-cost.js";
+import { NoLostWakeUp, type WaitLook } from "../checkers/waits/no-lost-wake-up.js";
+import { SeenQueue } from "../checkers/waits/seen-queues.js";
+import { WaitEndsOnce } from "../checkers/waits/wait-ends-once.js";
+import type { LockOperation, LockResult } from "../operation.js";
+import { type Line, type Made, historyOf, lock } from "./hand-made.js";
+
+function queueOf(node = 1, term = 1): SeenQueue {
+  return new SeenQueue("lock r", 1, node, term);
+}
+
+/** A try-lock that waits, and its answer with what was told of the wait. */
+function wait(
+  owner: string,
+  answer: string,
+  waitMs: number,
+  waitedMs = 0,
+  leaseLeftMs = 1000,
+): Made {
+  const { operation, result } = lock("try-lock", owner, answer);
+  const waiting = { ...(operation as LockOperation), waitMs };
+  if (typeof result === "string") return { operation: waiting, result };
+  return { operation: waiting, result: { ...(result as LockResult), waitedMs, leaseLeftMs } };
+}
+
+const oneTerm = (): number => 1;
+
+t.test("Q2 Q8 the naive queue: turns, places that are kept, and what is open", (t) => {
+  const queue = queueOf();
+  const a = queue.asked("a", 0);
+  const b = queue.asked("b", 10);
+  t.equal(queue.asked("a", 20).place, a.place, "an owner has one place");
+  t.same(queue.before(b.place), [a.place]);
+  t.equal(queue.living, 2);
+  queue.gone(b, true, 100);
+  t.equal(queue.passedOver(queue.asked("c", 110).place), 1);
+  const back = queue.asked("b", 1500);
+  t.equal(back.place, b.place, "it is taken again within its time");
+  t.ok(back.place.hasReturned);
+  queue.gone(back, true, 2000);
+  t.ok(queue.asked("b", 4000).place.isOpen, "at the edge of its time nobody knows");
+  const [stretch] = queue.stretches;
+  t.same(stretch, { fromMs: 0, toMs: Infinity }, "somebody waited all the time");
+  queue.reset(5000);
+  t.equal(stretch?.toMs, 5000);
+  t.end();
+});
+
+t.test("2 waiters are granted in their order (Q2)", (t) => {
+  const judge = (act: (fifo: Fifo, queue: SeenQueue) => void): string => {
+    const fifo = new Fifo({ grants: 1 });
+    act(fifo, queueOf());
+    return fifo.verdict().kind;
+  };
+  t.equal(
+    judge(() => undefined),
+    "vacuous",
+  );
+  const inOrder = judge((fifo, queue) => {
+    const a = queue.asked("a", 0);
+    queue.asked("b", 1);
+    fifo.tried(a.place, 2)(1n, true);
+  });
+  t.equal(inOrder, "pass");
+  const overtaken = (isFresh: boolean, isLeft = false): string =>
+    judge((fifo, queue) => {
+      const a = queue.asked("a", 0);
+      const b = queue.asked("b", 1);
+      if (isLeft) queue.gone(a, true, 2);
+      fifo.tried(b.place, 3)(1n, isFresh);
+      if (!isFresh) fifo.tried(a.place, 3)(2n, true);
+    });
+  t.equal(overtaken(true), "fail", "the last come is granted first");
+  t.equal(overtaken(false), "pass", "who holds it already overtakes nobody");
+  t.equal(overtaken(true, true), "pass", "a place without a request is passed over");
+  const cancelled = judge((fifo, queue) => {
+    const a = queue.asked("a", 0);
+    queue.gone(a, false, 1);
+    fifo.tried(a.place, 2)(1n, true);
+  });
+  t.equal(cancelled, "fail", "who was cancelled is tried");
+  t.end();
+});
+
+t.test("3 a lock that is waited for is never free (Q3)", (t) => {
+  const queue = queueOf();
+  queue.gone(queue.asked("a", 10), false, 100);
+  const judge = (lines: readonly Line[], term: number | null = 1): string => {
+    const isNew = (owner: string): boolean => owner.startsWith("n");
+    const minimum = { "newcomers refused": 1 };
+    return checkNeverFree(historyOf(lines), [queue], () => term, isNew, minimum).kind;
+  };
+  const refused: Line = [20, 30, "n", lock("try-lock", "n1", "Busy")];
+  t.equal(judge([refused]), "pass");
+  t.equal(judge([]), "vacuous");
+  t.equal(judge([refused, [40, 50, "n", lock("try-lock", "n2", "Locked 5")]]), "fail", "overtaken");
+  t.equal(
+    judge([refused, [40, 50, "n", lock("get-lock", "", "LockDoesNotExist")]]),
+    "fail",
+    "free",
+  );
+  const late: Line = [90, 110, "n", lock("try-lock", "n2", "Locked 5")];
+  t.equal(judge([refused, late]), "pass", "nobody waited in the end");
+  const other = [refused, [40, 50, "n", lock("try-lock", "n2", "Locked 5")]] as const;
+  t.equal(judge(other, 2), "vacuous", "another leader decided");
+  t.end();
+});
+
+t.test("4 a wait ends once, and in its time (Q5)", (t) => {
+  const judge = (lines: readonly Line[], ends = 1): string => {
+    const checker = new WaitEndsOnce(0.05, { "granted at a leader": 1 });
+    const request = queueOf().asked("a", 0);
+    for (let count = 0; count < ends; count++) checker.ended(request, "granted", 10);
+    checker.judge(historyOf(lines));
+    return checker.verdict().kind;
+  };
+  t.equal(judge([]), "pass");
+  t.equal(judge([], 0), "vacuous");
+  t.equal(judge([], 2), "fail", "it ends twice");
+  t.equal(judge([[0, 1001, "a", wait("a", "Busy", 1000, 1000)]]), "pass");
+  t.equal(judge([[0, 900, "a", wait("a", "Busy", 1000, 1000)]]), "fail", "before its time");
+  t.equal(judge([[0, 1001, "a", wait("a", "Busy", 1000, 900)]]), "fail", "WaitedMs is too short");
+  t.end();
+});
+
+t.test("5 P-183 no wake-up of a waiter is lost", (t) => {
+  const judge = (looks: readonly Partial<WaitLook>[]): string => {
+    const checker = new NoLostWakeUp({ "looks at waiters": 1 });
+    const queue = queueOf();
+    queue.asked("a", 0);
+    const lost = { isAble: true, isFree: true, isTried: false };
+    looks.forEach((look, at) => checker.look(queue, { atMs: at * 100, ...lost, ...look }));
+    return checker.verdict().kind;
+  };
+  t.equal(judge([]), "vacuous");
+  t.equal(judge([{}, {}, {}]), "pass", "it takes a moment");
+  t.equal(judge([{}, {}, {}, {}]), "fail", "free, and nobody is tried");
+  for (const excuse of [{ isTried: true }, { isFree: false }, { isAble: false }]) {
+    t.equal(judge([{}, {}, excuse, {}, {}]), "pass", Object.keys(excuse).join());
+  }
+  t.end();
+});
+
+t.test("6 P-182 who is gone holds nothing (Q9)", (t) => {
+  const gone = (how: GoneWait["how"], more: Partial<GoneWait> = {}): GoneWait => {
+    const at = { partition: 1, askedMs: 0, goneMs: 100, how, isAtLeader: true };
+    return { lock: "lock r", owner: "a", ...at, ...more };
+  };
+  const judge = (
+    wait: GoneWait,
+    readMs: number,
+    isOpen = false,
+    term: number | null = 1,
+  ): string => {
+    const lines: Line[] = [[readMs, readMs + 1, "b", lock("get-lock", "", "Got 3 a 100")]];
+    const minimum = { "cancelled waits": 1 };
+    const waits = [wait, gone("cancelled", { owner: "z" })];
+    return checkGone(
+      historyOf(lines),
+      waits,
+      () => isOpen,
+      () => term,
+      minimum,
+    ).kind;
+  };
+  t.equal(judge(gone("cancelled"), 101), "fail", "a cancelled one holds it");
+  t.equal(judge(gone("cancelled"), 90), "pass", "before the answer");
+  t.equal(judge(gone("cancelled"), 101, true), "pass", "it asked again");
+  t.equal(judge(gone("closed"), 200), "pass", "it takes a commit to give it back");
+  t.equal(judge(gone("closed"), 3000), "fail", "it is not given back");
+  t.equal(
+    judge(gone("closed", { isAtLeader: false }), 3000),
+    "pass",
+    "word may be lost on its way",
+  );
+  t.equal(judge(gone("closed"), 3000, false, null), "pass", "the next leader knows nothing of it");
+  const none = checkGone(historyOf([]), [], () => false, oneTerm, { "cancelled waits": 1 });
+  t.equal(none.kind, "vacuous");
+  t.end();
+});
+
+t.test("10 P-184 a waited lease begins with its grant (Q6, T4)", (t) => {
+  const grant = (token: bigint, owner: string, atMs: number): SeenGrant => {
+    return { lock: "lock r", owner, token, leaseMs: 1000, proposedMs: atMs - 5, decidedMs: atMs };
+  };
+  const judge = (lines: readonly Line[], grants: readonly SeenGrant[]): string =>
+    checkLeaseFromGrant(historyOf(lines), grants, 0, { "waited grants": 1 }).kind;
+  const told: Line = [0, 510, "a", wait("a", "Locked 3", 5000, 490)];
+  t.equal(judge([told], [grant(3n, "a", 500)]), "pass");
+  t.equal(judge([], []), "vacuous");
+  const long: Line = [0, 510, "a", wait("a", "Locked 3", 5000, 520)];
+  t.equal(judge([long], [grant(3n, "a", 500)]), "fail", "it is believed from the answer on");
+  const more: Line = [0, 510, "a", wait("a", "Locked 3", 5000, 400, 1001)];
+  t.equal(judge([more], [grant(3n, "a", 500)]), "fail", "more is left than was granted");
+  const early = [grant(3n, "a", 500), grant(4n, "b", 1400)];
+  t.equal(judge([told], early), "fail", "it is ended before its time");
+  t.equal(judge([told], [grant(3n, "a", 500), grant(4n, "b", 1500)]), "pass");
+  const released: Line = [1300, 1301, "a", lock("try-unlock", "a", "Unlocked 3")];
+  t.equal(judge([told, released], early), "pass", "by its holder");
+  t.end();
+});
+
+t.test("11 P-181 holders go before waiters (Q10)", (t) => {
+  const queue = queueOf();
+  queue.asked("w", 0);
+  const judge = (made: Made): string => {
+    const history = historyOf([[10, 11, "a", made]]);
+    return checkHolderFirst(history, [queue], { "extends while others wait": 1 }).kind;
+  };
+  t.equal(judge(lock("try-extend", "a", "Extended 3")), "pass");
+  t.equal(judge(lock("try-extend", "a", "refused")), "fail", "an extend is refused");
+  t.equal(judge(lock("try-unlock", "a", "refused")), "fail", "an unlock is refused");
+  t.equal(judge(lock("try-unlock", "a", "Unlocked 3")), "vacuous");
+  t.end();
+});
+
+t.test("20 P-064 without waiters waiting costs nothing", (t) => {
+  const quiet: QuietGroup = {
+    ...{ node: 1, partition: 1, waiters: 0, places: 0, lockEntries: 0, tries: 0 },
+    ...{ maySleep: true, sleeps: true },
+  };
+  const judge = (more: Partial<QuietGroup>): string => {
+    const checker = new NilCost({ sleepers: 1 });
+    checker.quiet({ ...quiet, ...more });
+    return checker.verdict().kind;
+  };
+  t.equal(judge({}), "pass");
+  t.equal(judge({ maySleep: false, sleeps: false }), "vacuous");
+  for (const cost of [{ waiters: 1 }, { places: 1 }, { lockEntries: 1 }, { tries: 1 }]) {
+    t.equal(judge(cost), "fail", Object.keys(cost).join());
+  }
+  t.equal(judge({ sleeps: false }), "fail", "it is awake for nobody");
+  t.end();
+});
+
+t.test("1 7 who waited believes by Q6, and its tokens grow like all others", (t) => {
+  const holds = (lines: readonly Line[]): string =>
+    checkOneHolder(historyOf(lines), { minimum: 2, drift: 0 }).kind;
+  const first: Line = [0, 10, "a", lock("try-lock", "a", "Locked 1", 1000)];
+  const waited = (fromMs: number): Line => [
+    5,
+    fromMs,
+    "b",
+    wait("b", "Locked 2", 9000, 1000, 1000),
+  ];
+  const third = (atMs: number): Line => [
+    atMs,
+    atMs + 5,
+    "c",
+    lock("try-lock", "c", "Locked 3", 1000),
+  ];
+  t.equal(holds([first, waited(1010), third(2010)]), "pass");
+  t.equal(holds([first, waited(1010), third(1900)]), "fail", "it still believes");
+  t.equal(holds([first, waited(900)]), "fail", "it was granted what another one holds");
+  const backwards = historyOf([waited(1010), [2000, 2001, "c", wait("c", "Locked 1", 9000)]]);
+  t.equal(checkTokensGrow(backwards, 1).kind, "fail");
+  t.end();
+});

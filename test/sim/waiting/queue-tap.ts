@@ -1,0 +1,270 @@
+/**
+ * Looks into the queues of all leaders of a world while it runs, and tells the checkers what happens
+ * there: who is taken in and goes, whom a leader tries, and what comes of it.
+ *
+ * Invariants: 1. What is looked at goes on as it would: no draw, no delay, no other order. 2. A life
+ * is looked into from its opening on.
+ */
+import { decodeText } from "../../../src/base/bytes.js";
+import type { Group } from "../../../src/host/group/group.js";
+import {
+  type Decision,
+  type LockCall,
+  lockReads,
+} from "../../../src/host/waiting/lock-decisions.js";
+import type { LockQueues } from "../../../src/host/waiting/lock-queues.js";
+import type { Waiter } from "../../../src/host/waiting/queue.js";
+import { LockType } from "../../../src/machine/commands/command.js";
+import type { Fifo } from "../../judge/checkers/waits/fifo.js";
+import type { SeenGrant } from "../../judge/checkers/waits/lease-from-grant.js";
+import type { NoLostWakeUp } from "../../judge/checkers/waits/no-lost-wake-up.js";
+import {
+  type SeenEnd,
+  SeenQueue,
+  type SeenRequest,
+} from "../../judge/checkers/waits/seen-queues.js";
+import type { History } from "../../judge/history.js";
+import type { WaitEndsOnce } from "../../judge/checkers/waits/wait-ends-once.js";
+import type { Running, Server } from "../world/server.js";
+import type { World } from "../world/world.js";
+
+/** A try that was made so long ago counts as on its way: it may be made again soon (ms). */
+const TRIED_MS = 100;
+
+export interface TapChecks {
+  readonly fifo: Fifo;
+  readonly ends: WaitEndsOnce;
+  readonly wakeUps: NoLostWakeUp;
+}
+
+/** The queues of one group at one node, in one life. */
+interface Tapped {
+  readonly group: Group;
+  readonly queues: LockQueues;
+  readonly seen: Map<string, SeenQueue>;
+  readonly tries: Map<string, { open: number; lastMs: number }>;
+  readonly requests: WeakMap<Waiter, SeenRequest>;
+}
+
+export class QueueTap {
+  /** Of all leaders that there were. */
+  readonly queues: SeenQueue[] = [];
+  readonly grants: SeenGrant[] = [];
+  /** Owners whose grant could not be given back. */
+  readonly kept = new Set<string>();
+  /** Tries of each owner that were decided in its favour, or of which nobody knows. */
+  private readonly hopes = new Map<string, number>();
+  /** Owners whose lock a leader released. */
+  private readonly released = new Set<string>();
+  readonly counts = {
+    ...{ asks: 0, "grants with a release": 0, "grants at the end of a lease": 0 },
+    ...{ "releases before waiters": 0, left: 0, cancelled: 0, resets: 0 },
+  };
+  /** Tries that were made, by partition. */
+  readonly triesOf = new Map<number, number>();
+  private readonly tapped = new Map<Server, Map<LockQueues, Tapped>>();
+
+  constructor(
+    private readonly world: World,
+    private readonly checks: TapChecks,
+  ) {}
+
+  /** A life of `server` is open. */
+  opened(server: Server): void {
+    const { running } = server;
+    if (running === null) return;
+    const known = new Map<LockQueues, Tapped>();
+    this.tapped.set(server, known);
+    const serving = running.operations["serving"];
+    const queuesOf = serving.queues.bind(serving);
+    serving.queues = (group) => {
+      const queues = queuesOf(group);
+      if (!known.has(queues)) known.set(queues, this.tap(server.nodeId, group as Group, queues));
+      return queues;
+    };
+  }
+
+  /**
+   * The history without the waits that certainly had no effect, as no leader ever proposed what they
+   * were for: so few are left open that an order can be searched for.
+   */
+  effective(history: History): History {
+    const attempts = history.attempts.filter(({ operation, outcome }) => {
+      if (outcome?.kind === "ok" || !("resource" in operation)) return true;
+      if (operation.isGiveBack === true) return this.released.has(operation.owner);
+      return operation.waitMs === undefined || (this.hopes.get(operation.owner) ?? 0) > 0;
+    });
+    return { ...history, attempts };
+  }
+
+  /** Looks at all leaders once. */
+  look(servers: readonly Server[]): void {
+    for (const server of servers) {
+      if (server.running === null) continue;
+      for (const tapped of this.tapped.get(server)?.values() ?? []) {
+        this.lookAt(server.running, tapped);
+      }
+    }
+  }
+
+  /** The queues of a group as they are at a node now. */
+  at(server: Server, group: Group): LockQueues | null {
+    for (const tapped of this.tapped.get(server)?.values() ?? []) {
+      if (tapped.group === group) return tapped.queues;
+    }
+    return null;
+  }
+
+  private hope(owner: string, by: number): void {
+    this.hopes.set(owner, (this.hopes.get(owner) ?? 0) + by);
+  }
+
+  private lookAt({ life, node }: Running, { group, seen, tries }: Tapped): void {
+    const { nowMs } = this.world;
+    const isBusy = life.isPaused || life["busyUntilMs"] > nowMs || node.closing;
+    for (const [key, queue] of seen) {
+      const isEphemeral = key.startsWith("ephemeral-lock ");
+      const reads = isBusy ? undefined : lockReads(group, isEphemeral);
+      const isAble = reads !== undefined && group.isServing();
+      const tried = tries.get(key);
+      const isTried = (tried?.open ?? 0) > 0 || (tried?.lastMs ?? -Infinity) > nowMs - TRIED_MS;
+      let isFree = false;
+      if (isAble) {
+        const { owner, leaseEndMs } = reads.getLock(key.slice(key.indexOf(" ") + 1), 0);
+        isFree = owner === null || leaseEndMs <= group.leaseNowMs();
+      }
+      this.checks.wakeUps.look(queue, { atMs: nowMs, isAble, isFree, isTried });
+    }
+  }
+
+  private tap(node: number, group: Group, queues: LockQueues): Tapped {
+    const tapped: Tapped = {
+      ...{ group, queues, seen: new Map(), tries: new Map(), requests: new WeakMap() },
+    };
+    this.tapAsks(node, tapped);
+    this.tapTries(tapped);
+    const reset = queues.reset.bind(queues);
+    queues.reset = () => {
+      if (tapped.seen.size > 0) this.counts.resets++;
+      for (const queue of tapped.seen.values()) queue.reset(this.world.nowMs);
+      tapped.seen.clear();
+      tapped.tries.clear();
+      reset();
+    };
+    return tapped;
+  }
+
+  private tapAsks(node: number, { group, queues, seen, requests }: Tapped): void {
+    const { world, checks, counts } = this;
+    const ask = queues.ask.bind(queues);
+    queues.ask = (resource, isEphemeral, wish) => {
+      const lock = nameOf(resource, isEphemeral);
+      let queue = seen.get(lock);
+      if (queue === undefined || queue.term !== group.term()) {
+        queue = new SeenQueue(lock, group.partition, node, group.term());
+        seen.set(lock, queue);
+        this.queues.push(queue);
+      }
+      counts.asks++;
+      const request = queue.asked(ownerText(wish.owner), world.nowMs);
+      const done = (end: Parameters<typeof wish.done>[0]): void => {
+        const kind: SeenEnd = end.kind;
+        checks.ends.ended(request, kind, world.nowMs);
+        const isKept = kind === "busy" || kind === "moved" || kind === "unknown";
+        request.place.queue.gone(request, isKept, world.nowMs);
+        wish.done(end);
+      };
+      const waiter = ask(resource, isEphemeral, { ...wish, done });
+      if (waiter === null) queue.gone(request, false, world.nowMs);
+      else requests.set(waiter, request);
+      return waiter;
+    };
+    const leave = queues.leave.bind(queues);
+    queues.leave = (waiters, how) => {
+      for (const waiter of waiters) {
+        const request = requests.get(waiter);
+        if (request === undefined || waiter.isEnded || waiter.isCancelled) continue;
+        counts[how]++;
+        request.place.queue.gone(request, how === "left", world.nowMs);
+      }
+      return leave(waiters, how);
+    };
+  }
+
+  private tapTries(tapped: Tapped): void {
+    const decisions = tapped.queues["decisions"];
+    const make = decisions.make.bind(decisions);
+    decisions.make = (isEphemeral, call, next) => {
+      const first = this.watched(tapped, isEphemeral, call, false);
+      const second = next === null ? null : this.watched(tapped, isEphemeral, next, true);
+      make(isEphemeral, first, second);
+    };
+  }
+
+  /** `call`, of which it is told what comes of it. */
+  private watched(tapped: Tapped, isEphemeral: boolean, call: LockCall, isNext: boolean): LockCall {
+    const { command } = call;
+    if (command.kind === "try-lock" || command.kind === "lock-with-note") {
+      return this.watchedTry(tapped, isEphemeral, call, isNext);
+    }
+    const owner = ownerText(command.owner);
+    this.released.add(owner);
+    const then = (decision: Decision): void => {
+      if (decision.kind === "decided") this.counts["releases before waiters"]++;
+      else this.kept.add(owner);
+      call.then(decision);
+    };
+    return { ...call, then };
+  }
+
+  private watchedTry(
+    { group, seen, tries }: Tapped,
+    isEphemeral: boolean,
+    call: LockCall,
+    isNext: boolean,
+  ): LockCall {
+    const { world, checks, counts } = this;
+    const { command } = call;
+    const lock = nameOf(command.resource, isEphemeral);
+    const owner = ownerText(command.owner);
+    const leaseMs = "expiresMs" in command ? command.expiresMs : 0;
+    const place = seen.get(lock)?.find(owner) ?? null;
+    const proposedMs = world.nowMs;
+    const before = lockReads(group, isEphemeral)?.getLock(command.resource, 0) ?? null;
+    const knownToken = before?.token ?? -1n;
+    const granted = place === null ? null : checks.fifo.tried(place, proposedMs);
+    if (place === null) checks.fifo.stranger(lock, owner, proposedMs);
+    const tried = tries.get(lock) ?? { open: 0, lastMs: 0 };
+    tries.set(lock, tried);
+    this.hope(owner, 1);
+    tried.open++;
+    tried.lastMs = proposedMs;
+    this.triesOf.set(group.partition, (this.triesOf.get(group.partition) ?? 0) + 1);
+    const then = (decision: Decision): void => {
+      tried.open--;
+      const isLocked = decision.kind === "decided" && decision.type === LockType.locked;
+      const isDone = decision.kind !== "unknown";
+      if (isDone && !isLocked) this.hope(owner, -1);
+      if (isLocked) {
+        const { token } = decision;
+        const isFresh = token > knownToken;
+        granted?.(token, isFresh);
+        if (isFresh) {
+          counts[isNext ? "grants with a release" : "grants at the end of a lease"]++;
+          this.grants.push({ lock, owner, token, leaseMs, proposedMs, decidedMs: world.nowMs });
+        }
+      }
+      call.then(decision);
+      if (isLocked && place !== null) place.queue.drop(place, world.nowMs);
+    };
+    return { ...call, then };
+  }
+}
+
+function nameOf(resource: string, isEphemeral: boolean): string {
+  return `${isEphemeral ? "ephemeral-lock" : "lock"} ${resource}`;
+}
+
+function ownerText(owner: Uint8Array | null): string {
+  return owner === null ? "" : (decodeText(owner) ?? "");
+}

@@ -1,0 +1,207 @@
+/**
+ * Those who wait for locks in a world, all who look at them, and what they make of it in the end.
+ *
+ * Invariants: 1. Everything is drawn from generators of its own: a world without waiters is as it was.
+ * 2. In peace nobody new waits.
+ */
+import type { Prng } from "../../../src/base/prng.js";
+import { decodeEntry } from "../../../src/machine/commands/codec.js";
+import { EntryKindCode } from "../../../src/host/replication/config-entries.js";
+import type { LogEntry } from "../../../src/ports.js";
+import type { Leaderships } from "../../judge/checkers/clients/leaderships.js";
+import { Findings, type Verdict } from "../../judge/checkers/verdict.js";
+import { Fifo } from "../../judge/checkers/waits/fifo.js";
+import { type GoneWait, checkGone } from "../../judge/checkers/waits/gone-holds-nothing.js";
+import { checkHolderFirst } from "../../judge/checkers/waits/holder-first.js";
+import { checkLeaseFromGrant } from "../../judge/checkers/waits/lease-from-grant.js";
+import { checkNeverFree } from "../../judge/checkers/waits/never-free.js";
+import { NilCost } from "../../judge/checkers/waits/nil-cost.js";
+import { NoLostWakeUp } from "../../judge/checkers/waits/no-lost-wake-up.js";
+import { WaitEndsOnce } from "../../judge/checkers/waits/wait-ends-once.js";
+import type { History } from "../../judge/history.js";
+import type { ClientCounts } from "../clients/client.js";
+import type { SharedWork } from "../clients/workload.js";
+import type { Plan } from "../plan/plan.js";
+import type { HistoryRecorder } from "../../judge/history.js";
+import type { Server } from "../world/server.js";
+import type { World } from "../world/world.js";
+import { QueueTap } from "./queue-tap.js";
+import { NEWCOMER, Waiter } from "./waiter.js";
+import type { WaitPlan } from "./waitplan.js";
+
+/** How often the leaders are looked at (ms). */
+const LOOK_EVERY_MS = 50;
+/** Places are kept that long, and tries that are on their way end (ms). */
+const LAST_PLACES_MS = 3000;
+/** How long nothing may happen then (ms). */
+const QUIET_MS = 6000;
+
+const LOCK_COMMANDS: ReadonlySet<string> = new Set([
+  ...["try-lock", "try-extend", "try-unlock", "lock-with-note", "extend-grant", "unlock-grant"],
+]);
+
+export interface WaitWorldParts {
+  readonly world: World;
+  readonly plan: Plan;
+  readonly waits: WaitPlan;
+  readonly servers: readonly Server[];
+  readonly history: HistoryRecorder;
+  readonly shared: SharedWork;
+  readonly calls: ClientCounts;
+}
+
+/** The property under which the world counts what its waits went through. */
+export const WAITED = "what waits went through";
+
+export class WaitWorld {
+  readonly counts: Record<string, number> = {};
+  readonly tap: QueueTap;
+  private readonly waiters: Waiter[] = [];
+  private readonly gone: GoneWait[] = [];
+  private readonly asks = new Map<string, number>();
+  private readonly fifo = new Fifo();
+  private readonly ends: WaitEndsOnce;
+  private readonly wakeUps = new NoLostWakeUp();
+  private readonly nilCost = new NilCost();
+  private readonly prng: Prng;
+  private isOver = false;
+  /** Entries about locks that anybody wrote, and all entries, by partition. */
+  private readonly lockEntries = new Map<number, number>();
+  private readonly entries = new Map<number, number>();
+
+  constructor(
+    private readonly parts: WaitWorldParts,
+    private readonly drift: number,
+  ) {
+    const { world, waits } = parts;
+    this.prng = world.prng("waits");
+    this.ends = new WaitEndsOnce(drift);
+    const { fifo, ends, wakeUps, gone, asks, counts } = this;
+    this.tap = new QueueTap(world, { fifo, ends, wakeUps });
+    const more = { counts, asks, gone: (wait: GoneWait): void => void gone.push(wait) };
+    for (let number = 1; number <= waits.clients; number++) {
+      this.waiters.push(new Waiter({ ...parts, ...more }, number));
+    }
+  }
+
+  start(): void {
+    for (const waiter of this.waiters) waiter.start();
+    this.look();
+    this.handOver();
+  }
+
+  opened(server: Server): void {
+    this.tap.opened(server);
+  }
+
+  /** A node wrote an entry. */
+  written(partition: number, entry: LogEntry): void {
+    add(this.entries, partition);
+    if (entry.kind !== EntryKindCode.normal || entry.payload.length === 0) return;
+    const decoded = decodeEntry(entry.payload);
+    if (!decoded.ok) return;
+    const isOfLocks = decoded.value.commands.some(({ kind }) => LOCK_COMMANDS.has(kind));
+    if (isOfLocks) add(this.lockEntries, partition);
+  }
+
+  /** Faults have ended. */
+  settle(): void {
+    this.isOver = true;
+  }
+
+  /** Nobody asks any more. */
+  stop(): void {
+    for (const waiter of this.waiters) waiter.stop();
+  }
+
+  get isWaiting(): boolean {
+    return this.waiters.some((waiter) => waiter.isWaiting);
+  }
+
+  /** Nobody has waited for a while: waiting costs nothing. */
+  rest(): void {
+    const { world, servers, plan } = this.parts;
+    world.run(world.nowMs + LAST_PLACES_MS);
+    const lockEntries = new Map(this.lockEntries);
+    const entries = new Map(this.entries);
+    const tries = new Map(this.tap.triesOf);
+    world.run(world.nowMs + QUIET_MS);
+    const { quiesceAfterMs = 0 } = plan.host;
+    const since = (now: Map<number, number>, then: Map<number, number>, at: number): number =>
+      (now.get(at) ?? 0) - (then.get(at) ?? 0);
+    const waitedIn = new Set(this.tap.queues.map((queue) => queue.partition));
+    for (const server of servers) {
+      for (const group of server.running?.node.groups() ?? []) {
+        const { partition } = group;
+        if (!group.isServing() || !waitedIn.has(partition)) continue;
+        const tally = server.running?.operations.waitTally;
+        const wasQuiet = since(this.entries, entries, partition) === 0;
+        this.nilCost.quiet({
+          node: server.nodeId,
+          partition,
+          waiters: tally?.waiters ?? 0,
+          places: tally?.placesLeft ?? 0,
+          lockEntries: since(this.lockEntries, lockEntries, partition),
+          tries: since(this.tap.triesOf, tries, partition),
+          maySleep: wasQuiet && quiesceAfterMs > 0,
+          sleeps: group.facts().quiesced,
+        });
+      }
+    }
+  }
+
+  /** The verdicts on all that was seen. */
+  judge(history: History, leaderships: Leaderships): Verdict[] {
+    const { tap, gone, drift, asks } = this;
+    const termBetween = leaderships.only.bind(leaderships);
+    const isNewcomer = (owner: string): boolean => owner.startsWith(NEWCOMER);
+    const isOpen = (owner: string): boolean => (asks.get(owner) ?? 0) > 1 || tap.kept.has(owner);
+    this.ends.judge(history);
+    return [
+      this.fifo.verdict(),
+      checkNeverFree(history, tap.queues, termBetween, isNewcomer),
+      this.ends.verdict(),
+      this.wakeUps.verdict(),
+      checkGone(history, gone, isOpen, termBetween),
+      checkLeaseFromGrant(history, tap.grants, drift),
+      checkHolderFirst(history, tap.queues),
+      this.nilCost.verdict(),
+      this.went(),
+    ];
+  }
+
+  private went(): Verdict {
+    const findings = new Findings(WAITED, {});
+    const all = { ...this.counts, ...this.tap.counts };
+    for (const [name, count] of Object.entries(all)) findings.count(name, count);
+    return findings.verdict();
+  }
+
+  private look(): void {
+    const { world, servers } = this.parts;
+    world.schedule(LOOK_EVERY_MS, () => {
+      this.tap.look(servers);
+      this.look();
+    });
+  }
+
+  private handOver(): void {
+    const { world, waits, servers } = this.parts;
+    const { handOverMs } = waits;
+    if (handOverMs === null) return;
+    world.schedule(1 + this.prng.below(2 * handOverMs), () => {
+      if (this.isOver) return;
+      const server = servers[this.prng.below(servers.length)];
+      server?.handOver(this.prng.chance(1, 2), (ordered) => {
+        for (let count = 0; count < ordered.length; count++) {
+          this.counts["leaderships given away"] = (this.counts["leaderships given away"] ?? 0) + 1;
+        }
+      });
+      this.handOver();
+    });
+  }
+}
+
+function add(into: Map<number, number>, name: number): void {
+  into.set(name, (into.get(name) ?? 0) + 1);
+}
