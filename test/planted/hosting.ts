@@ -97,6 +97,17 @@ export const hostingBugs: readonly RecordBug[] = [
   ),
   hosting(
     "P-084",
+    "that a change is committed goes into the log late",
+    COME_AND_GO,
+    "P-084 who is left of two voters",
+    edit(
+      "src/host/group/effects.ts",
+      "const mayBeLate = isBound && written.commit >= this.changeIndex;",
+      "const mayBeLate = isBound;",
+    ),
+  ),
+  hosting(
+    "P-084",
     "the entry of a change is enough to establish it",
     COME_AND_GO,
     "P-084 a replica goes",

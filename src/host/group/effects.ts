@@ -13,8 +13,11 @@
  *    (P-024); the core hears of it by `applied`.
  * 5. Answers run at the end of the turn (`Completions`), after every effect of every group.
  *
- * A hard state that only carries a newer commit index is not worth a disk write: it is lost without
- * harm and travels with the next write of the group.
+ * A hard state that only carries a newer commit index is not worth a disk write, and hardly a
+ * record: it is lost without harm, and goes along with a write of the group only when the log is
+ * COMMITS_LATE_MAX entries behind. What is committed and not so in the log is found by the next
+ * leader once it commits; the state store has its own applied index. A membership change is not
+ * told late: whoever is left of two members knows it by this alone (P-084).
  *
  * Owns the order. Invariants: 1. Not re-entered. 2. Log writes are handed over at the end of the
  * turn, all groups together (group commit). 3. Writes complete in the order in which they were
@@ -36,6 +39,9 @@ import type {
 } from "../../raft/state/types.js";
 import type { AppendBudget } from "../replication/append-budget.js";
 import { entryKindCode } from "../replication/config-entries.js";
+
+/** How far the commit index in the log may stay behind (entries). */
+const COMMITS_LATE_MAX = 16;
 
 /** What the effects of one group lead to. */
 export interface EffectsTarget {
@@ -95,7 +101,12 @@ export class LogOutbox {
 
 export class EffectsExecutor {
   private readonly open: OpenRecord[] = [];
-  private commitOnly: HardState | null = null;
+  /** Not in the log, nor on its way there. */
+  private unwritten: HardState | null = null;
+  /** The latest that went to the log in this life. */
+  private written: HardState | null = null;
+  /** Where the last membership change may be: a commit index below it is not told late. */
+  private changeIndex: number;
   private running = false;
   /** The record whose snapshot is being installed, and whether that is done. */
   private installing: Effects | null = null;
@@ -111,7 +122,9 @@ export class EffectsExecutor {
     private readonly onDurable: () => void,
     /** As recovered. */
     private hardState: HardState,
-  ) {}
+  ) {
+    this.changeIndex = core.lastIndex;
+  }
 
   /** Writes that are not known to be durable yet. */
   get openCount(): number {
@@ -145,7 +158,7 @@ export class EffectsExecutor {
     if (effects.softState !== null) this.target.roleChanged(effects.softState);
     if (effects.hardState !== null) {
       this.hardState = effects.hardState;
-      this.commitOnly = effects.hardState;
+      this.unwritten = effects.hardState;
     }
     if (effects.snapshot === null) return this.executeWrites(effects, false);
     this.installing = effects;
@@ -165,7 +178,7 @@ export class EffectsExecutor {
 
   /** `hardStateWritten`: an install wrote it with its position. */
   private executeWrites(effects: Effects, hardStateWritten: boolean): void {
-    if (hardStateWritten) this.commitOnly = null;
+    if (hardStateWritten) this.wroteState(this.hardState);
     const writes = effects.append !== null || (effects.mustSync && !hardStateWritten);
     if (writes || effects.receipt !== null || effects.messagesAfterWrite.length > 0) {
       this.write(effects, writes);
@@ -185,9 +198,9 @@ export class EffectsExecutor {
     this.open.push(record);
     if (!writes) return;
     const entries = effects.append === null ? [] : this.entriesOf(effects.append);
-    const { partition: group, commitOnly: hardState } = this;
+    const { partition: group } = this;
+    const hardState = this.stateToWrite();
     const sizeBytes = effects.append?.sizeBytes ?? 0;
-    this.commitOnly = null;
     const done = (): void => {
       assert(!record.durable, "a write becomes durable once");
       this.outbox.written(sizeBytes);
@@ -197,11 +210,28 @@ export class EffectsExecutor {
     this.outbox.add({ group, hardState, entries, done }, sizeBytes);
   }
 
+  /** The hard state that goes along with a write; null: none has to. */
+  private stateToWrite(): HardState | null {
+    const { unwritten, written } = this;
+    if (unwritten === null) return null;
+    const isBound = written?.term === unwritten.term && written.vote === unwritten.vote;
+    const mayBeLate = isBound && written.commit >= this.changeIndex;
+    if (mayBeLate && unwritten.commit < written.commit + COMMITS_LATE_MAX) return null;
+    this.wroteState(unwritten);
+    return unwritten;
+  }
+
+  private wroteState(hardState: HardState): void {
+    this.written = hardState;
+    this.unwritten = null;
+  }
+
   private entriesOf(range: LogRange): LogEntry[] {
     const entries: LogEntry[] = [];
     let run = 0;
     let change = 0;
     let sizeBytes = 0;
+    this.changeIndex = range.configChanges.at(-1)?.index ?? this.changeIndex;
     this.target.rewritten(range);
     for (let index = range.first; index <= range.last; index++) {
       const nextRun = range.termRuns[run + 1];
@@ -231,11 +261,12 @@ export class EffectsExecutor {
       if (!record.durable) break;
       count++;
     }
+    if (count === 0) return false;
     for (const record of this.open.splice(0, count)) {
       for (const message of record.messages) this.deliver(message);
       if (record.receipt !== null) this.core.written(record.receipt);
     }
-    return count > 0;
+    return true;
   }
 
   /** The one place where messages go out: to this node itself, or to another one. */

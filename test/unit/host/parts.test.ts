@@ -328,7 +328,7 @@ t.test("effects: hard state first, receipts in order, nothing before the disk", 
     turn();
   }
   t.equal(log.pending.length, 2, "a commit index alone writes nothing");
-  t.equal(log.pending[0]?.hardState?.commit, 1, "it travels with the next write");
+  t.equal(log.pending[0]?.hardState, null, "nor has it a record: it is told late");
   t.equal(executor.openCount, 2);
   log.sync(1);
   turn();
@@ -337,8 +337,19 @@ t.test("effects: hard state first, receipts in order, nothing before the disk", 
   turn();
   t.equal(core.commitIndex, 3);
   t.same(events, ["preCandidate", "candidate", "leader", "apply 1-1", "apply 2-2", "apply 3-3"]);
-  payloads.set(4, new Uint8Array(9));
-  core.propose([4]);
+  const told: number[] = [];
+  for (let index = 4; index < 40; index++) {
+    payloads.set(index, new Uint8Array(index));
+    core.propose([index]);
+    turn();
+    const { hardState } = log.pending[0] ?? {};
+    if (hardState) told.push(hardState.commit);
+    log.sync(1);
+    turn();
+  }
+  t.same(told, [16, 32], "by one write in sixteen");
+  payloads.set(40, new Uint8Array(9));
+  core.propose([40]);
   t.throws(() => executor.run(), /payloads are those/, "P-043 the wrong bytes are noticed");
 });
 
