@@ -363,11 +363,11 @@ export class LockQueues {
     if (held !== undefined) queue.held = held;
   }
 
-  /** A place without a request goes, or is kept for a moment. */
+  /** A place without a request goes, once its tries have ended, or is kept for a moment. */
   private vacate(place: Place, isKept: boolean): void {
-    if (place.isOut || place.waiters.length > 0 || place.tries > 0 || place.heapAt >= 0) return;
+    if (place.isOut || place.waiters.length > 0 || place.heapAt >= 0) return;
     if (isKept) return this.keep(place, true);
-    place.queue.remove(place);
+    if (place.tries === 0) place.queue.remove(place);
   }
 
   private keep(place: Place, isKept: boolean): void {

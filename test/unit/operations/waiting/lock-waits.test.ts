@@ -174,6 +174,22 @@ t.test("Q8 a place is kept for a moment for who may come back", (t) => {
   t.end();
 });
 
+t.test("Q8 a place is kept also if a try of it was on its way when its connection broke", (t) => {
+  const bench = new Bench();
+  bench.ask(lock("r", "a", 60_000));
+  const b = start(bench, waiting("b", 30_000));
+  b.control?.leave("left");
+  bench.world.settle();
+  t.match(b.answers, [{ type: LockType.aborted }]);
+  const c = send(bench, waiting("c", 30_000));
+  bench.world.pass(1000);
+  const again = send(bench, waiting("b", 29_000));
+  bench.ask(unlock("r", "a"));
+  t.match(again.answers, [{ type: LockType.locked }], "in its old turn");
+  t.equal(c.answers.length, 0);
+  t.end();
+});
+
 t.test(
   "Q10 extend is never held up, moves the end that is waited for and tells of waiters",
   (t) => {
