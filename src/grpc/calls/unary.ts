@@ -48,8 +48,10 @@ export function dataHandler(runtime: GrpcRuntime, method: DataMethod): UnaryHand
     const wait = operations.execute(request, context, (answer: DataAnswer) => {
       const elapsedMs = runtime.nowMs() - startedMs;
       options.onAnswer?.(method.path, answer.type, elapsedMs);
+      const failure = answer.refusal === "not-available-at-level" ? notAtLevel() : null;
+      audited(runtime, method, call, requestId, failure);
       if (!call.isOpen) return;
-      if (answer.refusal === "not-available-at-level") return call.fail(notAtLevel());
+      if (failure !== null) return call.fail(failure);
       if (answer.kind === "kv-page" && answer.tooLarge) {
         const text =
           method.kind === "kv-bucket"
@@ -96,21 +98,26 @@ export function adminHandler(runtime: GrpcRuntime, method: AdminMethod): UnaryHa
     const whenGone = (callback: () => void): void => call.whenGone(callback);
     const context = { ...bounded, whenGone };
     method.handle(request, context, (failure, bytes) => {
-      if (method.role === "admin") {
-        const { name, address } = call.caller;
-        runtime.options.audit?.administered({
-          operation: method.path,
-          caller: name,
-          role: "admin",
-          address,
-          requestId,
-          outcome: statusName(failure?.code ?? Status.OK),
-        });
-      }
+      audited(runtime, method, call, requestId, failure);
       if (failure === null) call.answer(bytes);
       else call.fail(failure);
     });
   });
+}
+
+/** Has the end of an administrative call written down (contract 10.7). */
+function audited(
+  runtime: GrpcRuntime,
+  { role, path: operation }: { readonly role: Role; readonly path: string },
+  { caller }: Call,
+  requestId: string,
+  failure: Failure | null,
+): void {
+  if (role !== "admin") return;
+  const { name, address } = caller;
+  const outcome = statusName(failure?.code ?? Status.OK);
+  const told = { operation, caller: name, role, address, requestId, outcome };
+  runtime.options.audit?.administered(told);
 }
 
 /** A handler whose exceptions end the call and are reported. */

@@ -176,6 +176,28 @@ export async function access(t: Test): Promise<void> {
     const node = await startNode(t, `--auth-tokens-file=${file}`, OPEN_PEERS, "--log-level=info");
     await checkPaths(t, node);
     await checkRpcs(t, node);
+    const asAdmin = { "content-type": "application/json", ...bearer(TOKENS.admin) };
+    const locks = async (name: string, body: object) => {
+      const asked = { method: "POST", headers: asAdmin, body: JSON.stringify(body) };
+      return (await http1(node.http, `/v1/locks/${name}`, asked)).body;
+    };
+    for (const over of ["rest", "grpc"]) {
+      const resource = `ended over ${over}`;
+      t.match(await locks("try-lock", { resource, owner: "a", expiresMs: 60_000 }), { type: 0 });
+      const forced = { resource, fencingToken: 0, reason: "r" };
+      if (over === "rest") t.match(await locks("force-unlock", forced), { type: 3 });
+      else {
+        const asked = { Resource: resource, Durability: 1, FencingToken: 0, Reason: "r" };
+        const { fields } = await node.grpc.call(
+          ...(["Locker", "ForceUnlock", asked, bearer(TOKENS.admin)] as const),
+        );
+        t.match(fields, { Type: 3 });
+      }
+      const { items } = await locks("audit", { prefix: resource });
+      t.match(items, [{ resource, actor: "admin-name" }], "F5 who");
+    }
+    t.match(node.server.log, /\/v1\/locks\/force-unlock/, "10.7");
+    t.match(node.server.log, /\/Locker\/ForceUnlock/, "10.7");
     const status = async (token: string) =>
       (await http1(node.http, "/metrics", { headers: bearer(token) })).status;
     writeFileSync(file, whole + line("reader", "another-token-0123456789"));

@@ -15,11 +15,16 @@ import fc from "fast-check";
 import t from "tap";
 import { Clients } from "../../../src/cli/invocation/context.js";
 import { ALL_OPTIONS, findOption } from "../../../src/cli/commands/options.js";
-import { SHELL_COMMANDS, shellUsage } from "../../../src/cli/commands/shell-table.js";
+import {
+  SHELL_COMMANDS,
+  findShellCommand,
+  shellUsage,
+} from "../../../src/cli/commands/shell-table.js";
 import { COMMANDS } from "../../../src/cli/commands/table.js";
 import { completionScript } from "../../../src/cli/arguments/completion.js";
 import { EXIT_MEANINGS } from "../../../src/cli/invocation/exit-codes.js";
 import { jsonText, ownerText, tableLines, valueText } from "../../../src/cli/terminal/format.js";
+import { bind } from "../../../src/cli/shell/shell-binding.js";
 import { HeldLocks } from "../../../src/cli/shell/held-locks.js";
 import { helpText, topicText } from "../../../src/cli/arguments/help.js";
 import { HISTORY_LINES_MAX, History, historyPath } from "../../../src/cli/shell/history.js";
@@ -441,5 +446,22 @@ t.test("the tables of docs/shell.md are those of the program", (t) => {
   ] as const) {
     t.ok(document.includes(`-->\n${table}\n<!--`), `the table of ${name}`);
   }
+  t.end();
+});
+
+t.test("8.5 a reason is all that is left of the line, up to the options", (t) => {
+  const spec = findShellCommand(["force-unlock"]);
+  if (spec === null) return t.fail("there is such a command");
+  const given = (line: string): unknown => {
+    const bound = bind(spec, line.split(" "));
+    return bound.ok ? Object.fromEntries(bound.value.values) : bound.message;
+  };
+  const named = { "--force-unlock": "jobs/1", "--fencing-token": 7n };
+  t.same(given("jobs/1 7 hangs"), { ...named, "--reason": "hangs" });
+  t.same(given("jobs/1 7 host-7 hangs again"), { ...named, "--reason": "host-7 hangs again" });
+  const dropped = { ...named, "--reason": "it hangs", "--drop-waiters": true };
+  t.same(given("jobs/1 7 it hangs --drop-waiters"), dropped);
+  t.equal(given("jobs/1 7"), "a value is missing");
+  t.equal(given("jobs/1 x y"), 'token: "x" is not a whole number in the 64-bit range');
   t.end();
 });

@@ -103,6 +103,19 @@ t.test(
       [204, 202, 200, 198, 196],
     );
     bench.flush();
+    const source = bench.machine.openSnapshot(1 << 20);
+    const chunk = source.next(1 << 20);
+    if (chunk === "overrun") throw new Error("nothing changes meanwhile");
+    const other = new Bench();
+    const sink = other.machine.beginRestore();
+    t.ok(sink.take(chunk.bytes).ok);
+    other.machine.install(sink);
+    t.same(audit(other).items, audit(bench).items, "of a snapshot");
+    const position = { index: other.machine.appliedIndex + 1, term: 1 };
+    const stamp = { n: 1, l: 1e6, c: 0 };
+    const commands = [lock("new", "o", 10), force("new", 0n)];
+    other.machine.apply({ ...position, leaseMs: 300, stamp }, commands, []);
+    t.equal(audit(other).items[0]?.id, 205, "numbers go on there, too");
     const again = new Bench(bench.store);
     t.same(
       audit(again, "even").items.map(({ reason }) => reason),
