@@ -62,7 +62,7 @@ export class NodeClocks {
     for (const { replica } of this.deps.hosted()) {
       // Where all groups are everywhere, the first one has everybody.
       if (audience.size === linked.size) break;
-      if (!replica.peers.isQuiesced || !replica.hasLeases) continue;
+      if (!replica.hasLeases || !replica.peers.isQuiesced) continue;
       for (const node of allMembers(replica.members.membership)) {
         if (linked.has(node)) audience.add(node);
       }

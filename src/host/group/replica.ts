@@ -260,8 +260,8 @@ export class Replica implements TargetGroup, ApplierGroup, FlushableGroup {
   /** This node serves the group, and leases may run in it. */
   get hasLeases(): boolean {
     const { leadership, applier } = this;
-    const nowMs = this.shared.ports.clock.monotonicMs();
-    return leadership.isServing && leadership.leaseNowMs(nowMs) < applier.leasesUntilMs;
+    if (applier.leasesUntilMs === 0 || !leadership.isServing) return false;
+    return leadership.leaseNowMs(this.shared.ports.clock.monotonicMs()) < applier.leasesUntilMs;
   }
 
   /** Nothing of this group is queued, on its way to the disk or unapplied. */

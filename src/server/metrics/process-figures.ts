@@ -16,7 +16,8 @@ import { getHeapStatistics } from "node:v8";
 import { Distribution } from "../../host/requests/distribution.js";
 import { family, histogramLines, scalar } from "./exposition.js";
 
-const LOOP_EVERY_MS = 20;
+/** Rare enough that a node at rest is not awake for this. */
+const LOOP_EVERY_MS = 50;
 const LOOP_BOUNDS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 const GC_BOUNDS_SECONDS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1];
 const GC_KINDS = new Map<number, string>([

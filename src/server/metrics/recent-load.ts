@@ -13,7 +13,8 @@ const WINDOW_MS = 10_000;
 /** Durations kept of one window; the latest ones. */
 const DURATIONS_MAX = 1024;
 const NANOS_PER_MS = 1e6;
-const RESOLUTION_MS = 10;
+/** A node at rest is woken so often: 500 samples of a window are enough for its worst percent. */
+const RESOLUTION_MS = 20;
 const WORST = 0.99;
 
 interface Counted {
