@@ -135,8 +135,12 @@ const LOCKING = {
   owner: "optionalBytes",
   waitMs: "optionalInt32",
   retryMs: "optionalInt32",
+  note: "optionalBytes",
   renew: "flag",
 };
+const PAGED = { prefix: "optionalText", limit: "optionalInt32" };
+const FORCING = { ...CALL_IN, fencingToken: "int64", reason: "text", dropWaiters: "flag" };
+const force: Argument = ["step", "group", { fencingToken: 1, reason: "r" }, FORCING];
 const acquire: Argument = ["options", "group", { leaseMs: 1000 }, LOCKING];
 
 /** Every public method of every part of the client. */
@@ -202,6 +206,9 @@ const METHODS: Readonly<Record<string, Readonly<Record<string, readonly Argument
     tryExtend: [resource, step],
     unlock: [resource, ["step", "group", { owner: "me" }, { ...CALL_IN, owner: "bytes" }]],
     info: [resource, options(CALL_IN)],
+    list: [options({ ...CALL_IN, ...PAGED, heldOnly: "flag" })],
+    forceUnlock: [resource, force],
+    audit: [options({ ...CALL, ...PAGED })],
   },
   cluster: {
     membership: [options()],
@@ -292,7 +299,7 @@ t.test("P-202 the table of methods names every public method", (t) => {
   for (const [part, methods] of Object.entries(METHODS)) {
     const prototype = Object.getPrototypeOf(partOf(client, part)) as object;
     const internal = part === "locks" ? ["close", "allReleased"] : ["closeNow"];
-    const privates = ["request", "handleFacts", "inBackground", ...internal];
+    const privates = ["request", "handleFacts", "inBackground", "pages", ...internal];
     const found = Object.getOwnPropertyNames(prototype).filter(
       (one) => !ELSEWHERE.includes(one) && !(part !== "client" && privates.includes(one)),
     );
