@@ -31,7 +31,8 @@ async function failing(file: string, modules: ReadonlyMap<string, string>): Prom
   const folder = mkdtempSync(join(tmpdir(), "svc-planted-"));
   try {
     const path = `test/unit/${file}.js`;
-    growTree(folder, ["src", "test/doubles", "test/judge", "perf/micro"], [path], modules);
+    const folders = ["src", "test/doubles", "test/judge", "test/unit/grpc", "perf/micro"];
+    growTree(folder, folders, [path], modules);
     symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
     const env = { ...process.env, SVC_PLACEMENT_SEEDS: SEEDS, SVC_HOSTING_DEATHS: DEATHS };
     const said = await new Promise<string>((resolve) => {

@@ -9,6 +9,7 @@ import { moverBugs } from "../ranges/mover.js";
 import { movedRangeBugs } from "../ranges/requests.js";
 import { type RecordBug, recordBugs } from "../records.js";
 import { reportBugs } from "../reports.js";
+import { waitingBugs } from "./waiting.js";
 
 export const bugsOfRecords: readonly RecordBug[] = [
   ...recordBugs,
@@ -20,5 +21,6 @@ export const bugsOfRecords: readonly RecordBug[] = [
   ...movedRangeBugs,
   ...rangeBugs,
   ...moverBugs,
+  ...waitingBugs,
   ...forcedBugs,
 ];

@@ -31,6 +31,8 @@ import type { WaitPlan } from "./waitplan.js";
 
 /** How often the leaders are looked at (ms). */
 const LOOK_EVERY_MS = 50;
+/** After a disk works again so much time may pass until nobody is refused any more (ms). */
+const TROUBLE_MS = 2000;
 /** Places are kept that long, and tries that are on their way end (ms). */
 const LAST_PLACES_MS = 3000;
 /** How long nothing may happen then (ms). */
@@ -65,6 +67,8 @@ export class WaitWorld {
   private readonly nilCost = new NilCost();
   private readonly prng: Prng;
   private isOver = false;
+  /** Looks at which some disk did not work as it should (ms). */
+  private readonly troubledMs: number[] = [];
   /** Entries about locks that anybody wrote, and all entries, by partition. */
   private readonly lockEntries = new Map<number, number>();
   private readonly entries = new Map<number, number>();
@@ -164,7 +168,7 @@ export class WaitWorld {
       this.wakeUps.verdict(),
       checkGone(history, gone, isOpen, termBetween),
       checkLeaseFromGrant(history, tap.grants, drift),
-      checkHolderFirst(history, tap.queues),
+      checkHolderFirst(history, tap.queues, this.wasTroubled),
       this.nilCost.verdict(),
       this.went(),
     ];
@@ -181,9 +185,16 @@ export class WaitWorld {
     const { world, servers } = this.parts;
     world.schedule(LOOK_EVERY_MS, () => {
       this.tap.look(servers);
+      if (servers.some((server) => isTroubled(server, world.nowMs))) {
+        this.troubledMs.push(world.nowMs);
+      }
       this.look();
     });
   }
+
+  /** A moment longer: what had come together is worked off then. */
+  private readonly wasTroubled = (fromMs: number, toMs: number): boolean =>
+    this.troubledMs.some((atMs) => atMs >= fromMs - TROUBLE_MS && atMs <= toMs + LOOK_EVERY_MS);
 
   private handOver(): void {
     const { world, waits, servers } = this.parts;
@@ -204,4 +215,9 @@ export class WaitWorld {
 
 function add(into: Map<number, number>, name: number): void {
   into.set(name, (into.get(name) ?? 0) + 1);
+}
+
+function isTroubled({ disk, rows }: Server, nowMs: number): boolean {
+  const isHung = Math.max(disk.hungUntilMs, rows.hungUntilMs) > nowMs;
+  return isHung || disk.isFull || rows.isFull || disk.slowness > 1;
 }

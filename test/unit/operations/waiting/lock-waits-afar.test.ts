@@ -76,6 +76,23 @@ t.test("Q8 Q9 who waited by a link that is gone is granted nothing", (t) => {
   t.end();
 });
 
+t.test("Q11 with a leadership its places end: who comes back is behind who came first", (t) => {
+  const trio = held();
+  const b = waitAt(trio, 1, "b");
+  b.control?.leave("left");
+  trio.world.settle();
+  trio.moveAll(2);
+  trio.moveAll(1);
+  trio.world.settle();
+  const c = waitAt(trio, 1, "c");
+  const again = waitAt(trio, 1, "b");
+  trio.ask(1, unlock("r", "a"));
+  trio.world.settle();
+  t.match(c.answers, [{ type: LockType.locked }]);
+  t.equal(again.answers.length, 0);
+  t.end();
+});
+
 for (const how of ["cancelled", "left"] as const) {
   t.test(`P-182 ${how} while the grant is on its way: it is given back`, (t) => {
     const trio = held();

@@ -1,0 +1,120 @@
+/**
+ * Planted bugs of waiting for locks, each caught by a test of `test/unit/` that is run on a copy of the
+ * tree with the bug, as those of the records are.
+ */
+import { edit } from "../edits.js";
+import type { RecordBug } from "../records.js";
+
+const HERE = "operations/waiting/lock-waits.test";
+const AFAR = "operations/waiting/lock-waits-afar.test";
+const STREAMS = "grpc/waits.test";
+const CLIENT = "client/waited-leases.test";
+const QUEUES = "src/host/waiting/lock-queues.ts";
+
+type Change = readonly [path: string, from: string, to: string];
+
+function waits(
+  pitfall: string,
+  name: string,
+  file: string,
+  test: string,
+  ...changes: readonly Change[]
+): RecordBug {
+  return { name, pitfall, edits: changes.map((change) => edit(...change)), file, test };
+}
+
+export const waitingBugs: readonly RecordBug[] = [
+  waits("P-183", "who waits stands in the queue a turn after it was taken in", HERE, "Q3 Q6", [
+    QUEUES,
+    "    queue.join(place, waiter);\n",
+    "    const [at, late] = [queue, place];\n    this.ports.timer.soon(() => at.join(late, waiter));\n",
+  ]),
+  waits("P-183", "a release and the next grant are two entries", HERE, "Q4 the release", [
+    QUEUES,
+    "    this.decisions.make(queue.isEphemeral, { ...call, then: released }, next);",
+    "    const parted = (decision: Decision): void => {\n" +
+      "      released(decision);\n" +
+      "      if (next !== null) this.decisions.make(queue.isEphemeral, next, null);\n" +
+      "    };\n" +
+      "    this.decisions.make(queue.isEphemeral, { ...call, then: parted }, null);",
+  ]),
+  waits(
+    "P-183",
+    "a newcomer is proposed although somebody waits",
+    HERE,
+    "Q3 nobody finds the lock free",
+    [
+      "src/operations/locks.ts",
+      "  if (queue === null || queue.isHeldBy(request.owner)) return tryBehind(counted, request);",
+      "  if (queue === null || queue.living > 0) return changeLock(counted, request);",
+    ],
+  ),
+  waits("P-183", "the last to come is the first to be granted", HERE, "Q1 Q2 Q3", [
+    "src/host/waiting/queue.ts",
+    "    for (const place of this.places.values()) if (place.living > 0) return place;\n",
+    "    for (const place of [...this.places.values()].reverse()) if (place.living > 0) return place;\n",
+  ]),
+  waits("P-182", "whoever was cancelled while it was tried is granted the lock", HERE, "Q9 P-182", [
+    QUEUES,
+    "    if (place.living === 0) return this.giveBack(queue, place, isFresh);\n",
+    "",
+  ]),
+  waits(
+    "P-182",
+    "what was granted to a closed connection is not given back",
+    AFAR,
+    "P-182 cancelled while the grant",
+    [
+      "src/operations/dispatch.ts",
+      "      if ((context.wait?.leaving ?? null) === null || !isGranted",
+      "      if (isGranted || !isGranted",
+    ],
+  ),
+  waits("P-181", "items that wait are counted as in flight", STREAMS, "B5 P-181", [
+    "src/grpc/batch/batch.ts",
+    "    return this.inflight < maxInflightPerStream",
+    "    return this.inflight + this.waiting < maxInflightPerStream",
+  ]),
+  waits("P-184", "a waited lease begins when the wait does", HERE, "Q3 Q6", [
+    QUEUES,
+    "    const command = tryCommand(queue.resource, place);\n",
+    "    const askedMs = place.waiters[0]?.sinceMs ?? beginMs;\n" +
+      "    const waitedMs = Math.floor(this.ports.clock.monotonicMs() - askedMs);\n" +
+      "    const expiresMs = Math.max(1, place.expiresMs - waitedMs);\n" +
+      "    const command = { ...tryCommand(queue.resource, place), expiresMs };\n",
+  ]),
+  waits("P-184", "a client counts a waited lease from the answer", CLIENT, "P-184 Q6", [
+    "src/client/locks/lock-acquisition.ts",
+    "      const beganMs = trace.sentMs + waitedMs;\n",
+    "      const beganMs = clock.nowMs();\n",
+  ]),
+  waits(
+    "P-182",
+    "places outlive the leadership",
+    AFAR,
+    "Q11 with a leadership",
+    [QUEUES, "        place.isOut = true;\n        this.keep(place, false);\n", ""],
+    [QUEUES, "    this.queues.clear();\n    this.fresh", "    this.fresh"],
+  ),
+  waits("P-064", "nobody looks up when the lease that is waited for ends", HERE, "Q3 Q6", [
+    QUEUES,
+    "    this.dueQueues.set(queue, nowMs + leftMs);\n",
+    "    if (leftMs < 0) this.dueQueues.set(queue, nowMs + leftMs);\n",
+  ]),
+  waits("P-183", "a lock whose lease is over is told to be free", HERE, "Q3 nobody finds", [
+    "src/operations/locks.ts",
+    "    const queue = isOver ? queueOf(attempt, request) : null;\n",
+    "    const queue = isOver ? null : queueOf(attempt, request);\n",
+  ]),
+  waits(
+    "P-182",
+    "a place goes with its connection if it is tried just then",
+    HERE,
+    "Q8 a place is kept also",
+    [
+      QUEUES,
+      "    if (isKept) return this.keep(place, true);\n    if (place.tries === 0)",
+      "    if (isKept && place.tries === 0) return this.keep(place, true);\n    if (place.tries === 0)",
+    ],
+  ),
+];
