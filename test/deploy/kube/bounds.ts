@@ -30,7 +30,7 @@ const FILL_VALUE_BYTES = 256 * 1024;
 const SETS_LEAST = 20;
 
 /** How large the log is that is replayed (MiB); a log may be as large as 1 GiB for a peer that lags. */
-const LOG_MIB = Number(process.env["SVC_KUBE_LOG_MIB"] ?? 256);
+const LOG_MIB = Number(process.env["SVC_KUBE_LOG_MIB"] ?? 64);
 /** Of one processor, while it is replayed. */
 const REPLAY_SHARE = 0.1;
 
@@ -134,12 +134,16 @@ export async function replayed(t: Test, play: Play): Promise<void> {
   await play.until(`a log of ${LOG_MIB} MiB`, async () => (await size()) >= LOG_MIB);
   await ends();
   await set.crash(2);
+  const replaying = (): Promise<string> => play.text(2, "/livez?verbose");
   set.share = REPLAY_SHARE;
+  set.create(2);
+  await play.until("it listens, and replays", async () => (await replaying()) !== "");
+  t.equal((await set.delete(2))[0], 0, "a signal ends it meanwhile");
   const beganMs = performance.now();
   set.create(2);
   const phases = new Set<string>();
   await play.until("it is ready, with hardly any processor time", async () => {
-    const text = await play.text(2, "/livez?verbose");
+    const text = await replaying();
     const [, phase = ""] = /start[^:\n]*: ?(.*)/.exec(text) ?? [];
     phases.add(text === "" ? "silent" : phase);
     return set.pod(2).isReady;

@@ -9,7 +9,7 @@ export interface Proof {
 
 const STORIES = "deploy/runbooks/runbooks.test.ts";
 const told = (heading: string): Proof => ({ file: STORIES, name: heading });
-const proof = (file: string, name: string): Proof => ({ file, name });
+export const proof = (file: string, name: string): Proof => ({ file, name });
 
 const UPGRADE = "process/cluster/upgrading.test.ts";
 

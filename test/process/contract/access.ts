@@ -6,7 +6,13 @@ import * as grpc from "@grpc/grpc-js";
 import "reflect-metadata";
 import * as x509 from "@peculiar/x509";
 import type { Test } from "tap";
-import { ServerProcess, nodeFlags, sleep, temporaryDirectory } from "../cluster/server-process.js";
+import {
+  ServerProcess,
+  freePorts,
+  nodeFlags,
+  sleep,
+  temporaryDirectory,
+} from "../cluster/server-process.js";
 import { startNode, type Node } from "./node.js";
 import { CONTRACT_PATHS } from "./table.js";
 import { GrpcCaller, http1, post } from "./wire.js";
@@ -241,7 +247,11 @@ export async function access(t: Test): Promise<void> {
     };
     const ca = join(directory.path, "ca.pem");
     writeFileSync(ca, authority.pair.cert);
-    const node = await startNode(t, `--tls-client-ca=${ca}`, OPEN_PEERS);
+    const [health = 0] = await freePorts(1);
+    const probed = `--health-port=${health}`;
+    const node = await startNode(t, `--tls-client-ca=${ca}`, probed, OPEN_PEERS);
+    const probe = await fetch(`http://127.0.0.1:${health}/livez`);
+    t.same([probe.status, await probe.text()], [200, "ok"], "a probe needs no certificate");
     const path = "/v1/locks/try-lock";
     const headers = { "content-type": "application/json" };
     const ask = async (pair: Pair | null, target = path) => {
