@@ -48,7 +48,7 @@ export class LockAdmin {
 
   start(): void {
     this.world.schedule(1 + this.prng.below(2 * EVERY_MS), () => {
-      if (this.world.nowMs >= this.untilMs) return this.readAudit(null, []);
+      if (this.world.nowMs >= this.untilMs) return this.readWhenAnswered();
       this.act();
       this.start();
     });
@@ -119,6 +119,11 @@ export class LockAdmin {
       const by = owner === null ? null : decodeText(owner);
       this.events[at] = { ...open, atMs: world.nowMs, end, owner: by, auditId };
     });
+  }
+
+  /** What is still on its way may write rows yet. */
+  private readWhenAnswered(): void {
+    this.world.schedule(TIMEOUT_MS + AGAIN_MS, () => this.readAudit(null, []));
   }
 
   /** Asks for the rest of the audit behind `cursor`, again until it is told. */
