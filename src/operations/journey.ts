@@ -106,7 +106,7 @@ export class Journey implements ForwardTask {
       this.usedVersion = this.serving.placement.mapVersion;
       this.carryOut((partition, isUnowned) => this.goOn(partition, isUnowned));
     };
-    this.pauses.next(this.usedVersion, again, () => this.mustRetry(null));
+    this.pauses.next(this.usedVersion, again, (refusal) => this.mustRetry(refusal));
   }
 
   isElsewhere(): boolean {

@@ -148,8 +148,8 @@ class ManySpread {
       for (const at of pausing) this.progressOfItem.delete(at);
       return pausing;
     };
-    const over = (): void => {
-      for (const at of take()) this.call.fail(at, "mustRetry", null, NOWHERE);
+    const over = (refusal: Refusal | null): void => {
+      for (const at of take()) this.call.fail(at, "mustRetry", refusal, NOWHERE);
     };
     this.pauses.next(this.usedVersion, () => this.spread(take()), over);
   }

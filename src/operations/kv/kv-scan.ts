@@ -11,7 +11,7 @@
 import type { PartitionId } from "../../base/ids.js";
 import { KvType } from "../../machine/commands/command.js";
 import { decodeCursor, encodeCursor } from "../../machine/kv/cursor.js";
-import type { KvPageAnswer } from "../api/answers.js";
+import type { KvPageAnswer, Refusal } from "../api/answers.js";
 import type { ScanQuery } from "./kv-merge.js";
 import { badCursor } from "./kv-pages.js";
 import { queryText } from "../api/page-query.js";
@@ -126,8 +126,8 @@ class ClusterScan {
 
   /** A range was on its way between two of the parts: what they show together has gaps. */
   private again(after: Uint8Array | null, usedVersion: number): void {
-    const retry = (): void => this.fail("mustRetry", null, null);
-    if (++this.tries > TRIES_MAX) return this.serving.ports.timer.soon(retry);
+    const retry = (refusal: Refusal | null): void => this.fail("mustRetry", refusal, null);
+    if (++this.tries > TRIES_MAX) return this.serving.ports.timer.soon(() => retry(null));
     this.pauses.next(usedVersion, () => this.step(after), retry);
   }
 }

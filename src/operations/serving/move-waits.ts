@@ -6,11 +6,13 @@
  * Between the cut and the adoption of a range, and after a move that was given up, the map does not
  * change again: hence the pause. Owns the list of those who wait. Invariants: 1. One timer serves
  * all of them; who waits is admitted, which bounds the list. 2. A wait ends in a later turn, by the
- * deadline of its request or a little after it. 3. The pause of one request grows while its map
- * stays the same.
+ * deadline of its request or a little after it, and soon when the node closes its store (P-162).
+ * 3. The pause of one request grows while its map stays the same.
  */
 import { assert } from "../../base/assert.js";
 import type { ClockPort, TimerPort } from "../../ports.js";
+import type { Refusal } from "../api/answers.js";
+import type { NodeAccess } from "../api/host-view.js";
 
 /** How often those who wait look at the map (ms). */
 const LOOK_MS = 5;
@@ -33,6 +35,7 @@ export class MoveWaits {
   constructor(
     private readonly ports: { readonly clock: ClockPort; readonly timer: TimerPort },
     private readonly placement: { readonly mapVersion: number },
+    private readonly node: Pick<NodeAccess, "closing">,
   ) {}
 
   get count(): number {
@@ -41,6 +44,10 @@ export class MoveWaits {
 
   get nowMs(): number {
     return this.ports.clock.monotonicMs();
+  }
+
+  get isClosing(): boolean {
+    return this.node.closing;
   }
 
   /** Calls `resume` once the map is newer than `usedVersion`, or at `untilMs`. */
@@ -56,9 +63,10 @@ export class MoveWaits {
       const all = this.waiting;
       this.waiting = [];
       const { mapVersion } = this.placement;
-      const { nowMs } = this;
+      const { nowMs, isClosing } = this;
       for (const one of all) {
-        if (mapVersion > one.usedVersion || one.untilMs <= nowMs) one.resume();
+        const isDue = isClosing || mapVersion > one.usedVersion || one.untilMs <= nowMs;
+        if (isDue) one.resume();
         else this.waiting.push(one);
       }
       if (this.waiting.length > 0 && !this.isLooking) this.lookLater();
@@ -81,9 +89,9 @@ export class MovePauses {
 
   /**
    * To be called when nothing was done by a map of `usedVersion`: `again` when the request is to be
-   * placed anew, `over` when its time is up.
+   * placed anew, `over` when its time is up, or with a refusal when this node stops.
    */
-  next(usedVersion: number, again: () => void, over: () => void): void {
+  next(usedVersion: number, again: () => void, over: (refusal: Refusal | null) => void): void {
     assert(!this.isWaiting, "a request waits for one thing at a time");
     this.waits.refused++;
     const isNewer = usedVersion !== this.usedVersion;
@@ -93,8 +101,9 @@ export class MovePauses {
     const untilMs = Math.min(this.deadlineMs, this.waits.nowMs + this.pauseMs);
     this.waits.add(usedVersion, untilMs, () => {
       this.isWaiting = false;
-      if (this.waits.nowMs < this.deadlineMs) again();
-      else over();
+      if (this.waits.isClosing) over("shutting-down");
+      else if (this.waits.nowMs < this.deadlineMs) again();
+      else over(null);
     });
   }
 }

@@ -72,7 +72,7 @@ export class Serving implements ForwardingDeps {
     this.waits = new Waits(settings.lockWaitersMax);
     this.origins = new Origins(settings, ports.clock, this.leaders, this.calls);
     this.placement = new Placement(node, this.origins);
-    this.moveWaits = new MoveWaits(ports, this.placement);
+    this.moveWaits = new MoveWaits(ports, this.placement, node);
     this.contention = new Contention(Math.max(1, Math.floor(settings.inflightMax / 4)));
     const blockSettings = {
       defaultBlockSize: settings.sequencerBlockSize,

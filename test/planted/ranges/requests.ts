@@ -55,8 +55,19 @@ export const movedRangeBugs: readonly RecordBug[] = [
     "a move that was given up",
     edit(
       "src/operations/journey.ts",
-      "    this.pauses.next(this.usedVersion, again, () => this.mustRetry(null));",
+      "    this.pauses.next(this.usedVersion, again, (refusal) => this.mustRetry(refusal));",
       "    this.pauses.next(this.usedVersion, () => this.mustRetry(null), again);",
+    ),
+  ),
+  moved(
+    "P-162",
+    "who waits for a move is forgotten by a stop",
+    MOVED,
+    "P-162 who waits for a move",
+    edit(
+      "src/operations/serving/move-waits.ts",
+      '      if (this.waits.isClosing) over("shutting-down");\n      else if',
+      "      if",
     ),
   ),
   moved(

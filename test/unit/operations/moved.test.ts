@@ -94,6 +94,27 @@ for (const at of [1, 2, 3]) {
 }
 
 t.test(
+  "P-162 who waits for a move at a node that stops is told so, and that nothing was done",
+  (t) => {
+    const moving = new MovingTrio();
+    const { trio } = moving;
+    trio.move(moving.source, 1);
+    moving.freeze();
+    const write = trio.post(1, set("m/x", "new"));
+    const items = [set("m/a", "1"), set("m/x", "1")];
+    const many = trio.post(1, { kind: "kv-set-many", items });
+    trio.world.pass(100, 5);
+    t.equal(write.length + many.length, 0, "the half that moves is nobody's");
+    trio.closing.add(1);
+    trio.world.pass(20, 5);
+    t.match(write, [{ type: KvType.mustRetry, refusal: "shutting-down" }]);
+    t.match(many, [{ items: [{ type: KvType.set }, { type: KvType.mustRetry }] }]);
+    t.equal(trio.open, 0, "nothing is left open");
+    t.end();
+  },
+);
+
+t.test(
   "P-100 a write that was queued before the freeze and applied after it moves on",
   async (t) => {
     const moving = new MovingTrio();
