@@ -4,8 +4,9 @@
  * Invariants: 1. Only processes that were started here are signalled. 2. Whatever a test does, `endAll` leaves none.
  */
 import { spawn, type ChildProcess } from "node:child_process";
+import { randomInt } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
+import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -131,6 +132,10 @@ export function sleep(milliseconds: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, milliseconds));
 }
 
+/** Below those that the system gives to outgoing connections: none of them comes in between. */
+const FIRST_PORT = 10_000;
+const PORTS = 22_000;
+
 /**
  * Ports that were free a moment ago: a list of first members needs them before anybody starts. Whoever listens in
  * `whileHeld` gets none of them.
@@ -139,15 +144,19 @@ export async function freePorts(
   count: number,
   whileHeld: (ports: readonly number[]) => Promise<void> = () => Promise.resolve(),
 ): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer());
-  const ports: number[] = [];
-  for (const server of servers) {
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    const address = server.address();
-    if (address !== null && typeof address !== "string") ports.push(address.port);
+  const held = new Map<number, Server>();
+  while (held.size < count) {
+    const port = FIRST_PORT + randomInt(PORTS);
+    const server = createServer();
+    const isFree = await new Promise<boolean>((resolve) => {
+      server.once("error", () => resolve(false));
+      server.listen(port, "127.0.0.1", () => resolve(true));
+    });
+    if (isFree) held.set(port, server);
   }
+  const ports = [...held.keys()];
   await whileHeld(ports);
-  for (const server of servers) await new Promise((resolve) => server.close(resolve));
+  for (const server of held.values()) await new Promise((resolve) => server.close(resolve));
   return ports;
 }
 
