@@ -7,9 +7,8 @@
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { join } from "node:path";
-import { sleep, temporaryDirectory } from "../../test/process/cluster/server-process.js";
+import { freePorts, sleep, temporaryDirectory } from "../../test/process/cluster/server-process.js";
 import { etcdAnswers } from "./etcd-calls.js";
-import { freePort } from "./local-nodes.js";
 
 const READY_WAIT_MS = 60_000;
 const LOG_KEPT_CHARACTERS = 16 * 1024;
@@ -37,7 +36,10 @@ export class EtcdNodes {
   /** Starts three nodes and waits until each answers; rejects with their log when they do not. */
   static async start(): Promise<EtcdNodes> {
     const ports: Ports[] = [];
-    for (let at = 0; at < 3; at++) ports.push({ client: await freePort(), peer: await freePort() });
+    for (let at = 0; at < 3; at++) {
+      const [client, peer] = (await freePorts(2)) as [number, number];
+      ports.push({ client, peer });
+    }
     const nodes = new EtcdNodes(ports);
     try {
       for (let at = 0; at < 3; at++) nodes.begin(at);

@@ -6,7 +6,6 @@
  * meets a taken one fails loudly. 2. Only processes started here are ended.
  */
 import { rmSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import {
   serverMain,
@@ -20,19 +19,6 @@ export interface NodePorts {
   readonly peer: number;
   readonly grpc: number;
   readonly http: number;
-}
-
-/** A port that nobody listens on now. */
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once("error", reject);
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address();
-      const port = typeof address === "object" && address !== null ? address.port : 0;
-      server.close(() => resolve(port));
-    });
-  });
 }
 
 export class LocalNodes {
@@ -70,7 +56,7 @@ export class LocalNodes {
   }
 
   private async draw(id: number): Promise<void> {
-    const [peer, grpc, http] = [await freePort(), await freePort(), await freePort()];
+    const [peer, grpc, http] = (await freePorts(3)) as [number, number, number];
     this.ports.set(id, { peer, grpc, http });
   }
 

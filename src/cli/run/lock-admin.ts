@@ -17,11 +17,7 @@ import { doubt, isRefusal } from "../invocation/failures.js";
 import { ownerText, tableLines, timeText } from "../terminal/format.js";
 import { visibleText } from "../terminal/text-width.js";
 import type { OptionValues } from "../commands/values.js";
-
-const UNLOCKED = 3;
-const INVALID_INPUT = 100;
-const DOES_NOT_EXIST = 102;
-const INVALID_OWNER = 103;
+import { DOES_NOT_EXIST, INVALID_INPUT, INVALID_OWNER, UNLOCKED } from "./lock-types.js";
 
 const REFUSALS: Readonly<Record<number, string>> = {
   [INVALID_INPUT]: "InvalidInput",

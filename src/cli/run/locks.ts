@@ -20,11 +20,7 @@ import { doubt, isRefusal } from "../invocation/failures.js";
 import { ownerText } from "../terminal/format.js";
 import { newOwner, noteBytes, ownerBytes } from "../lock-run/owners.js";
 import type { OptionValues } from "../commands/values.js";
-
-const UNLOCKED = 3;
-const INVALID_INPUT = 100;
-const DOES_NOT_EXIST = 102;
-const INVALID_OWNER = 103;
+import { DOES_NOT_EXIST, INVALID_INPUT, INVALID_OWNER, UNLOCKED } from "./lock-types.js";
 
 /** What the service does not accept is a refusal like others. */
 async function orInvalid<T>(action: Promise<T>): Promise<T | null> {

@@ -7,6 +7,8 @@
  */
 import type { GroupAccess } from "../api/host-view.js";
 import type { Refusal } from "../api/answers.js";
+import { type RequestContext, mayForward } from "../api/requests.js";
+import type { PartOrAgain, PartsFailed } from "../serving/leader-parts.js";
 import type { Serving } from "../serving/serving.js";
 
 /** Partitions that are read at a time. */
@@ -48,4 +50,41 @@ export function readGroups<Part>(
   };
   if (groups.length === 0) ports.timer.soon(() => then({ end: "page", parts }));
   else next();
+}
+
+/**
+ * What this node has of a page: combined, or asked for again where a leadership was lost in between
+ * and there is time.
+ */
+export function partHere<Part>(
+  { ports }: Serving,
+  context: RequestContext,
+  end: GroupParts<Part>,
+  combine: (parts: readonly Part[]) => Part,
+): PartOrAgain<Part> {
+  if (end.end === "page") return { kind: "part", part: combine(end.parts) };
+  const isLost = end.end === "mustRetry" && end.refusal === null;
+  const isLate = ports.clock.monotonicMs() >= context.deadlineMs;
+  return isLost && mayForward(context) && !isLate ? "again" : { kind: "failed", ...end };
+}
+
+/** A part as another node answered. */
+interface CarriedPart<Item, Place> {
+  readonly end: "page" | PartsFailed["end"];
+  readonly refusal: PartsFailed["refusal"];
+  readonly items: readonly Item[];
+  readonly next: Place;
+}
+
+/** The part of another node. */
+export function partThere<Item, Place>({
+  end,
+  refusal,
+  items,
+  next,
+}: CarriedPart<Item, Place>):
+  { readonly kind: "part"; readonly part: { items: readonly Item[]; next: Place } } | PartsFailed {
+  return end === "page"
+    ? { kind: "part", part: { items, next } }
+    : { kind: "failed", end, refusal };
 }

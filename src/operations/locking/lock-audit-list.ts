@@ -14,12 +14,7 @@ import type { AuditPosition, LockAuditItem } from "../../machine/locks/lock-audi
 import type { LockAuditAnswer, LockAuditEntry } from "../api/answers.js";
 import type { GroupAccess } from "../api/host-view.js";
 import { queryText } from "../api/page-query.js";
-import {
-  type ListLockAuditRequest,
-  Durability,
-  type RequestContext,
-  mayForward,
-} from "../api/requests.js";
+import { type ListLockAuditRequest, Durability, type RequestContext } from "../api/requests.js";
 import { NOWHERE, emptyLockPage } from "../api/shapes.js";
 import type { Fail } from "../serving/attempt.js";
 import {
@@ -31,7 +26,7 @@ import {
 import type { Serving } from "../serving/serving.js";
 import type { CallAnswer, CallRequest } from "../wire/calls.js";
 import type { AuditPartRequest, AuditPlace } from "../wire/lock-parts.js";
-import { type GroupPart, type GroupParts, readGroups } from "./group-parts.js";
+import { type GroupPart, type GroupParts, partHere, partThere, readGroups } from "./group-parts.js";
 import { LIST_LIMIT } from "./lock-list.js";
 
 /** Rows that a page looks at in one partition. */
@@ -197,10 +192,7 @@ class AuditList implements PartSource<AuditPart, AuditPlace | null> {
     const { serving, context, limit } = this;
     const { deadlineMs } = context;
     readAuditPart(serving, groups, this.query(below), deadlineMs, (end) => {
-      if (end.end === "page") return ended({ kind: "part", part: combineAudit(end.parts, limit) });
-      const isLost = end.end === "mustRetry" && end.refusal === null;
-      const isLate = serving.ports.clock.monotonicMs() >= deadlineMs;
-      ended(isLost && mayForward(context) && !isLate ? "again" : { kind: "failed", ...end });
+      ended(partHere(serving, context, end, (parts) => combineAudit(parts, limit)));
     });
   }
 
@@ -218,10 +210,7 @@ class AuditList implements PartSource<AuditPart, AuditPlace | null> {
     answer: CallAnswer,
   ): { readonly kind: "part"; readonly part: AuditPart } | PartsFailed | null {
     if (answer.kind !== "audit-part") return null;
-    const { end, refusal, items, next } = answer;
-    return end === "page"
-      ? { kind: "part", part: { items, next } }
-      : { kind: "failed", end, refusal };
+    return partThere(answer);
   }
 
   close(): void {

@@ -22,12 +22,7 @@ import {
 import type { LockListItem, LockPageAnswer } from "../api/answers.js";
 import type { GroupAccess } from "../api/host-view.js";
 import { queryText } from "../api/page-query.js";
-import {
-  type ListLocksRequest,
-  Durability,
-  type RequestContext,
-  mayForward,
-} from "../api/requests.js";
+import { type ListLocksRequest, Durability, type RequestContext } from "../api/requests.js";
 import { NOWHERE, emptyLockPage } from "../api/shapes.js";
 import type { Fail } from "../serving/attempt.js";
 import {
@@ -39,7 +34,7 @@ import {
 import type { Serving } from "../serving/serving.js";
 import type { CallAnswer, CallRequest } from "../wire/calls.js";
 import type { LocksPartRequest } from "../wire/lock-parts.js";
-import { type GroupPart, type GroupParts, readGroups } from "./group-parts.js";
+import { type GroupPart, type GroupParts, partHere, partThere, readGroups } from "./group-parts.js";
 
 /** Items of a page where no number is asked for. */
 export const LIST_LIMIT = 1000;
@@ -232,10 +227,7 @@ class LockList implements PartSource<ListPart, Uint8Array | null> {
     const { serving, context } = this;
     const { deadlineMs } = context;
     readLocksPart(serving, groups, this.query(after), deadlineMs, (end) => {
-      if (end.end === "page") return ended({ kind: "part", part: this.joined(end.parts) });
-      const isLost = end.end === "mustRetry" && end.refusal === null;
-      const isLate = serving.ports.clock.monotonicMs() >= deadlineMs;
-      ended(isLost && mayForward(context) && !isLate ? "again" : { kind: "failed", ...end });
+      ended(partHere(serving, context, end, (parts) => this.joined(parts)));
     });
   }
 
@@ -260,10 +252,7 @@ class LockList implements PartSource<ListPart, Uint8Array | null> {
     answer: CallAnswer,
   ): { readonly kind: "part"; readonly part: ListPart } | PartsFailed | null {
     if (answer.kind !== "locks-part") return null;
-    const { end, refusal, items, next } = answer;
-    return end === "page"
-      ? { kind: "part", part: { items, next } }
-      : { kind: "failed", end, refusal };
+    return partThere(answer);
   }
 
   close(): void {
