@@ -193,6 +193,23 @@ export const LOCK_STREAM_WAITS_MAX = 8192;
 export const LOCK_NOTE_MAX_BYTES = 1024;
 /** Rows about forced releases that one partition may keep. */
 export const LOCK_AUDIT_ROWS_MAX = 100_000;
+/** Watches of one stream. */
+export const WATCHES_PER_STREAM_MAX = 4096;
+/** Names with a lease whose ends a node looks after for its watches. */
+export const WATCHED_LEASES_MAX = 200_000;
+/** Time between marks of a watch that its caller may ask for (ms). */
+export const WATCH_PROGRESS_MIN_MS = 100;
+export const WATCH_PROGRESS_MAX_MS = 600_000;
+/** Text by which a watch goes on (bytes). */
+export const WATCH_CURSOR_MAX_BYTES = 8192;
+/** Longest wait of one poll of a watch (ms). */
+export const WATCH_POLL_WAIT_MAX_MS = 60_000;
+/** Events of one message to a watcher (bytes, about). */
+export const WATCH_MESSAGE_BYTES = 256 * KIB;
+/** What happened is kept for so long for a watch that comes back (ms). */
+export const WATCH_HISTORY_MS = 60_000;
+/** A node that may not have been level with the leaders for so long ends its watches (ms). */
+export const WATCH_STALE_MAX_MS = 30_000;
 export const REQUEST_ID_MAX_CHARACTERS = 128;
 
 /** Time of a client for the request line and headers (ms). */

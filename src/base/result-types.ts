@@ -46,6 +46,47 @@ export const KvType = {
   doesNotExist: 103,
 } as const;
 
+/** What a watch is of. */
+export const WatchKind = {
+  none: 0,
+  key: 1,
+  prefix: 2,
+  bucket: 3,
+  lock: 4,
+  lockPrefix: 5,
+  sequence: 6,
+} as const;
+
+/** What happened to a watched name. */
+export const WatchEventType = {
+  none: 0,
+  set: 1,
+  deleted: 2,
+  expired: 3,
+  locked: 4,
+  unlocked: 5,
+  lockExpired: 6,
+  sequenceCreated: 7,
+  sequenceUpdated: 8,
+  sequenceDeleted: 9,
+  sequenceReserved: 10,
+} as const;
+
+/** What a message to a watcher is. */
+export const WatchMessageType = { events: 0, created: 1, mark: 2, synced: 3, ended: 4 } as const;
+
+/** Why a watch ended. */
+export const WatchEnd = {
+  none: 0,
+  cancelled: 1,
+  invalidInput: 2,
+  overloaded: 3,
+  shuttingDown: 4,
+  stale: 5,
+  notHosted: 6,
+  forbidden: 7,
+} as const;
+
 /** The names of a table's types by their numbers. */
 export function typeNames(table: Readonly<Record<string, number>>): ReadonlyMap<number, string> {
   const names = new Map<number, string>();

@@ -10,6 +10,7 @@ import { assert } from "../base/assert.js";
 import { LOCK_WAIT_MARGIN_MS } from "../base/limits.js";
 import type { BlockKernels } from "../host/sequences/blocks.js";
 import type { WaitTally } from "../host/waiting/wait-tally.js";
+import { WatchHub } from "../host/watching/hub.js";
 import type { NodeAccess } from "./api/host-view.js";
 import type * as Admin from "./api/administration.js";
 import { Admission } from "./admission/admission.js";
@@ -32,6 +33,7 @@ import {
   type DataRequest,
   type DataRequestKind,
   type RequestContext,
+  type Watches,
   WaitControl,
   isWaiting,
   withDeadline,
@@ -44,6 +46,7 @@ import type { RequestSpan, Trace } from "./api/tracing.js";
 import { SlowRequests } from "./admission/slow-requests.js";
 import { KIND_NUMBERS, type RequestObserver } from "./admission/tally.js";
 import { TurnClock } from "./admission/turn-clock.js";
+import { watchesOf } from "./watches.js";
 import { Inbox } from "./wire/frames.js";
 
 export type { OperationsPorts } from "./serving/serving.js";
@@ -57,6 +60,7 @@ const LAST_LOOK_MS = 10;
 
 export class Operations implements OperationsPort {
   readonly administration: Admin.Administration;
+  readonly watches: Watches;
   /** Administrative calls that ended, for metrics. */
   readonly callTally: CallTally;
   private readonly serving: Serving;
@@ -95,6 +99,7 @@ export class Operations implements OperationsPort {
     const { administration, cluster, replicas, keyRanges } = parts;
     this.callTally = new CallTally(() => ports.clock.monotonicMs());
     this.administration = this.callTally.counted(administration);
+    this.watches = watchesOf(new WatchHub(ports.timer), this.serving.origins);
     this.backups = parts.backups;
     this.cluster = cluster;
     this.replicas = replicas;

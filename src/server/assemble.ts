@@ -212,6 +212,7 @@ function attachMetrics(metrics: Metrics, measured: Measured): void {
     refusedMoved: () => operations.refusedMoved,
     rangesByMode: () => operations.rangesByMode(),
     lockWaits: () => operations.waitTally,
+    watchTally: () => operations.watches.tally,
     resolveFailures: () => peers.ports.names.failures,
   });
 }

@@ -27,7 +27,7 @@ export const ROOMS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["settings.ts", "requests"],
     ["storage"],
     ["group", "reports", "restoring"],
-    ["sequences", "waiting", "leaders", "cluster"],
+    ["sequences", "waiting", "watching", "leaders", "cluster"],
     ["ranges", "backups"],
     ["keeping"],
   ],

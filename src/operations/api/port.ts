@@ -9,6 +9,7 @@ import type { DataAnswer, Refusal } from "./answers.js";
 import type { RequestContext, WaitControl } from "./context.js";
 import type { DataRequest, DataRequestKind } from "./data-requests.js";
 import type { AnswerOf } from "./kinds.js";
+import type { Watches } from "./watching/watches.js";
 
 /**
  * What the front ends see of a node. Every `done` is called exactly once, within the context's
@@ -42,6 +43,9 @@ export interface OperationsPort {
   isStopping(): boolean;
   /** null while the process works, else the fatal fault. */
   fatalFault(): string | null;
+
+  /** Streams of changes. */
+  readonly watches: Watches;
 
   /** The administrative calls, by their names. */
   readonly administration: Administration;

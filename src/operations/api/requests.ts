@@ -8,3 +8,4 @@ export * from "./context.js";
 export * from "./data-requests.js";
 export * from "./kinds.js";
 export * from "./port.js";
+export * from "./watching/watches.js";

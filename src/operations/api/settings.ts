@@ -36,6 +36,13 @@ export interface OperationsSettings {
   readonly lockWaitersMax: number;
   /** Rows about forced releases that a partition keeps. */
   readonly lockAuditRetained: number;
+  readonly watchMaxWatchers: number;
+  /** Unsent bytes of one watch stream, then it is set back to its cursor. */
+  readonly watchStreamBufferBytes: number;
+  /** Changes that a node keeps for watches that are slow or come back (bytes). */
+  readonly watchHistoryBytes: number;
+  /** Longest time between marks of a watch that asks for none (ms). */
+  readonly watchProgressMs: number;
   readonly sequencerBlockSize: number;
   /** Longest time a reserved block is used without checking the record (ms). */
   readonly sequencerBlockLeaseMs: number;

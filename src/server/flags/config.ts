@@ -253,6 +253,15 @@ function lockConfig(read: Reader) {
   };
 }
 
+function watchConfig(read: Reader) {
+  return {
+    watchMaxWatchers: read.number("--watch-max-watchers"),
+    watchStreamBufferBytes: read.number("--watch-stream-buffer-bytes"),
+    watchHistoryBytes: read.number("--watch-history-bytes"),
+    watchProgressMs: read.number("--watch-progress"),
+  };
+}
+
 /** What it tells of what it does, and whom. */
 function tellingConfig(
   read: Reader,
@@ -317,6 +326,7 @@ function buildConfig(
     maxQueuedProposals: read.number("--raft-max-queued-proposals"),
     maxQueuedBytes: read.number("--raft-max-queued-bytes"),
     ...lockConfig(read),
+    ...watchConfig(read),
     sequencerBlockSize: read.number("--sequencer-block-size"),
     sequencerBlockLeaseMs: read.number("--sequencer-block-lease"),
     sequencerKeysRetainedMax: read.number("--sequencer-idempotency-retention-max"),

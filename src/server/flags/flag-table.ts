@@ -181,6 +181,14 @@ Locks, sequences, key/value
     waiters per node, then overload
   --lock-audit-retained integer 1024
     rows about forced releases kept per partition, up to 100000
+  --watch-max-watchers integer 20000
+    watches per node, then overload
+  --watch-stream-buffer-bytes size 1MiB
+    unsent bytes of one watch stream, then it is set back to its cursor
+  --watch-history-bytes size 32MiB
+    changes kept per node for watches that are slow or come back
+  --watch-progress duration 10s
+    longest time between marks of a watch, 100ms to 10m
   --sequencer-block-size integer 1000
     default block size
   --sequencer-block-lease duration 5s

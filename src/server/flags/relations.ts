@@ -13,6 +13,8 @@ import {
   LOCK_WAIT_CONFIGURABLE_MAX_MS,
   NODE_ID_MAX,
   VALUE_CONFIGURABLE_MAX_BYTES,
+  WATCH_PROGRESS_MAX_MS,
+  WATCH_PROGRESS_MIN_MS,
 } from "../../base/limits.js";
 import { isLoopback, isWildcard } from "./addresses.js";
 import { isEndpoint, membershipMistake, parseMembers, parseSeeds } from "./cluster-flags.js";
@@ -204,6 +206,20 @@ const checkRanges: Check = (config) => {
     outside("--lock-max-waiters", config.lockMaxWaiters, 1, 1_000_000),
     outside("--lock-audit-retained", config.lockAuditRetained, 1, LOCK_AUDIT_ROWS_MAX),
     outside("--lock-max-waiters-per-lock", config.lockMaxWaitersPerLock, 1, config.lockMaxWaiters),
+    outside("--watch-max-watchers", config.watchMaxWatchers, 0, 1_000_000),
+    outside(
+      "--watch-stream-buffer-bytes",
+      config.watchStreamBufferBytes,
+      64 * 1024,
+      256 * 1024 ** 2,
+    ),
+    outside("--watch-history-bytes", config.watchHistoryBytes, 0, 1024 ** 3),
+    outside(
+      "--watch-progress (ms)",
+      config.watchProgressMs,
+      WATCH_PROGRESS_MIN_MS,
+      WATCH_PROGRESS_MAX_MS,
+    ),
     outside("--kv-revisions-retained", config.kvRevisionsRetained, 1, 65_535),
     outside("--kv-max-value-bytes", config.kvMaxValueBytes, 1, VALUE_CONFIGURABLE_MAX_BYTES),
     outside("--kv-scan-page-bytes", config.kvScanPageBytes, 1024, 256 * 1024 ** 2),

@@ -114,6 +114,10 @@ export interface ServerConfig {
   readonly lockMaxWaitersPerLock: number;
   readonly lockMaxWaiters: number;
   readonly lockAuditRetained: number;
+  readonly watchMaxWatchers: number;
+  readonly watchStreamBufferBytes: number;
+  readonly watchHistoryBytes: number;
+  readonly watchProgressMs: number;
   readonly lockRecordRetentionMs: number;
   readonly sequencerBlockSize: number;
   readonly sequencerBlockLeaseMs: number;

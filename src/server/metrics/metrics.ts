@@ -24,8 +24,9 @@ import { type LogLines, logLines, traceLines } from "./log-lines.js";
 import { JointAges, Observed } from "./observed.js";
 import { ProcessFigures } from "./process-figures.js";
 import type { WaitTally } from "../../host/waiting/wait-tally.js";
+import type { WatchTally } from "../../host/watching/watch-tally.js";
 import { rangeLines, type RangesByMode } from "./range-lines.js";
-import { waitLines } from "./wait-lines.js";
+import { waitLines, watchLines } from "./wait-lines.js";
 import { RecentLoad } from "./recent-load.js";
 import { requestLines } from "./request-lines.js";
 import { inSlices } from "./slices.js";
@@ -61,6 +62,7 @@ export interface MetricSources {
   readonly rangesByMode: () => RangesByMode;
   /** Of waits for locks. */
   readonly lockWaits: () => WaitTally;
+  readonly watchTally: () => WatchTally;
   /** Look-ups of the names of peers that found nothing in time. */
   readonly resolveFailures: () => number;
   /** Connections of other nodes that were turned away. */
@@ -318,6 +320,7 @@ export class Metrics implements MeterPort {
     yield;
     rangeLines(lines, node.ranges, sources.rangesByMode());
     waitLines(lines, sources.lockWaits());
+    watchLines(lines, sources.watchTally());
     yield;
     replicationLines(lines, sources.replication());
     yield;

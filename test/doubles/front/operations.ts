@@ -23,6 +23,7 @@ import type {
 } from "../../../src/operations/api/requests.js";
 import { NOWHERE, endAnswer } from "../../../src/operations/api/shapes.js";
 import { ADMINISTRATIVE, READY } from "./administrative.js";
+import { FakeWatches } from "./watches.js";
 
 /** A data request as it came down; `done` answers it. */
 export interface Recorded {
@@ -85,6 +86,8 @@ export class FakeOperations implements OperationsPort {
   stopping = false;
   fault: string | null = null;
   private round: (() => void)[] = [];
+
+  readonly watches = new FakeWatches();
 
   /** Of requests that may wait, in the order in which they came. */
   readonly waits: WaitControl[] = [];

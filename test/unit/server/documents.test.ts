@@ -63,6 +63,13 @@ t.test("the limits are the program's", (t) => {
     "note of a grant; reason of a forced release": `${limits.LOCK_NOTE_MAX_BYTES} bytes`,
     "forced releases kept per partition": `${config.lockAuditRetained}`,
     "images and logs that a node ships for backups": `${mib(limits.BACKUP_BYTES_PER_SECOND)}/s; a fifth of the event loop's time while it serves`,
+    "watches of a node; of one stream": `${config.watchMaxWatchers}; ${limits.WATCHES_PER_STREAM_MAX}`,
+    "unsent bytes of a watch stream, then it is set back to its cursor": mib(
+      config.watchStreamBufferBytes,
+    ),
+    "changes kept for watches that are slow or come back": `${mib(config.watchHistoryBytes)}, ${limits.WATCH_HISTORY_MS / 1000} s`,
+    "names with a lease that are watched on a node": `${limits.WATCHED_LEASES_MAX}`,
+    "time between marks of a watch; cursor of a watch; wait of one poll": `${limits.WATCH_PROGRESS_MIN_MS} ms to ${limits.WATCH_PROGRESS_MAX_MS / 60_000} min; ${limits.WATCH_CURSOR_MAX_BYTES / 1024} KiB; ${limits.WATCH_POLL_WAIT_MAX_MS / 1000} s`,
     "items in flight per batch stream": `${config.maxInflightPerStream}`,
     "JSON nesting": `${limits.JSON_NESTING_MAX} levels`,
     "request line and headers": `${limits.HEADERS_MAX_BYTES / 1024} KiB`,

@@ -1,0 +1,83 @@
+/**
+ * What a watch asks for and what it is told, and who takes it.
+ *
+ * Types only. Invariants: 1. Messages of one stream come in one order, marks behind the events
+ * before them (P-187). 2. A message and its events are changed by nobody who gets them; events are
+ * shared by all who watch the name.
+ */
+import type { WatchEvent } from "../../machine/events.js";
+
+export type { WatchEvent } from "../../machine/events.js";
+
+export interface WatchRequest {
+  /** As `WatchKind`. */
+  readonly kind: number;
+  readonly name: string;
+  /** Where an earlier watch of the same kind and name came to. */
+  readonly cursor: string | null;
+  /** Of a key: the retained revisions above it come first. */
+  readonly fromRevision: bigint | null;
+  /** The present state comes first. */
+  readonly initial: boolean;
+  readonly noValues: boolean;
+  /** Sum of 2^type over the wanted event types; 0 = all. */
+  readonly only: number;
+  /** Longest time without a message (ms); 0 = as the node has it. */
+  readonly progressMs: number;
+}
+
+export interface WatchMessage {
+  /** As `WatchMessageType`. */
+  readonly type: number;
+  /** The watches of the stream that it is for. */
+  readonly watchIds: readonly number[];
+  readonly events: readonly WatchEvent[];
+  /** Where the watches stand behind it; null: a log entry goes on in the next message. */
+  readonly cursor: string | null;
+  /** Part of the state at the start. */
+  readonly initial: boolean;
+  /** Newest states of names that changed, not each change (W6). */
+  readonly merged: boolean;
+  /** Forget what you know: the whole state follows (W7). */
+  readonly reset: boolean;
+  /** The entry goes on in the next message. */
+  readonly more: boolean;
+  /** Of SYNCED; 0 elsewhere. */
+  readonly syncId: number;
+  /** Of a mark: for how long this node may not have been level with the leaders (ms). */
+  readonly staleMs: number;
+  /** As `WatchEnd`; 0 but in the last message of a watch. */
+  readonly end: number;
+  /** Of an end: the partition that another node may serve; null: none is meant. */
+  readonly partition: number | null;
+}
+
+/** Who takes the messages of a stream: a front end. Neither method calls back into the stream. */
+export interface WatchSink {
+  /** Never in the turn of the call that led to it. */
+  deliver(message: WatchMessage): void;
+  /**
+   * So much is unsent that nothing more is to be delivered but ends; once that is over, the front
+   * end calls `ready` of its stream.
+   */
+  isFull(): boolean;
+  /** Whether the caller may read still: asked at every mark (W10). */
+  mayRead(): boolean;
+}
+
+/** The watches of one gRPC stream, one stream of server-sent events or one poll. */
+export interface WatchStream {
+  /**
+   * Begins a watch. `watchId`: at least 1, and of no other watch of the stream, or else the new one
+   * ends as INVALID_INPUT. CREATED comes once it stands; or ENDED with why not.
+   */
+  create(watchId: number, request: WatchRequest): void;
+  /** Ends one, with CANCELLED; nothing is told where there is none. */
+  cancel(watchId: number): void;
+  /** SYNCED comes behind all that was answered to anybody before this call. `watchId` 0: of all. */
+  sync(syncId: number, watchId: number): void;
+  /** The sink is no longer full. */
+  ready(): void;
+  /** The caller is gone: nothing is delivered any more. */
+  close(): void;
+}
