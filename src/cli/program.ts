@@ -74,6 +74,11 @@ async function dispatch(invocation: Invocation, environment: Environment): Promi
         const { runUnderLock } = await import("./lock-run/lock-run.js");
         return runUnderLock(invocation);
       });
+    case "elect":
+      return online(invocation.settings, async () => {
+        const { runElected } = await import("./lock-run/elect.js");
+        return runElected(invocation);
+      });
     case "bench":
       return online(invocation.settings, async () => {
         const { runBench } = await import("./bench/bench.js");

@@ -11,6 +11,7 @@ import { SystemClock } from "./time/clock.js";
 import type { ClientPlatform } from "./time/platform.js";
 import { systemPlatform } from "./time/system-platform.js";
 import { ClusterAdmin } from "./admin/cluster.js";
+import { Election } from "./elections/election.js";
 import { readHealth } from "./metadata/calls.js";
 import type { Health } from "./metadata/results.js";
 import { Engine } from "./engine.js";
@@ -86,6 +87,16 @@ export class SvcClient {
    */
   sequence(name: string): Sequence {
     return new Sequence(this.sequences, name);
+  }
+
+  /**
+   * One election by name. Costs nothing until it is used.
+   *
+   * @example
+   * const leadership = await client.election("indexer").campaign({ value: "host-7" });
+   */
+  election(name: string): Election {
+    return new Election(this.locks, name);
   }
 
   /**

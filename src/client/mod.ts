@@ -39,10 +39,17 @@ export type {
   LockExtension,
   LockGrant,
   LockInfo,
+  LockInfoOptions,
   LockListOptions,
   UnlockAnswer,
 } from "./locks/lock-shapes.js";
 export type { LockHandle } from "./locks/lock-handle.js";
+export {
+  Election,
+  type CampaignOptions,
+  type Leader,
+  type Leadership,
+} from "./elections/election.js";
 export { KeyValues } from "./kv/kv.js";
 export type {
   BucketRange,

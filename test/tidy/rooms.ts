@@ -49,6 +49,7 @@ export const ROOMS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["call"],
     ["transport", "metadata", "sequences"],
     ["locks", "kv", "admin"],
+    ["elections"],
   ],
   cli: [
     ["terminal", "commands"],

@@ -19,6 +19,7 @@ import { SHELL_COMMANDS, shellUsage } from "../commands/shell-table.js";
 import { COMMANDS, findCommand } from "../commands/table.js";
 import { EXIT_MEANINGS } from "../invocation/exit-codes.js";
 import { didYouMean } from "./nearest.js";
+import { WORDS } from "./parser.js";
 import type { Schema } from "../commands/schemas.js";
 
 const LEFT = 44;
@@ -67,6 +68,10 @@ const WORD_LINES: readonly (readonly [string, string])[] = [
   [
     "lock-run <resource> --expires <ms> -- <command…>",
     "run a command under a lock that is renewed while it runs (also: --lock … --exec)",
+  ],
+  [
+    "elect <name> [-- <command…>]",
+    "lead an election, with a command that runs only meanwhile or until a signal",
   ],
   ["bench sequences|locks|kv", "measure a service: throughput and a picture of the latencies"],
 ];
@@ -175,6 +180,17 @@ const LOCK_RUN_TOPIC: readonly string[] = [
   "Options:",
 ];
 
+const ELECT_TOPIC: readonly string[] = [
+  "svc-cli elect <name> [options] [-- <command…>]",
+  "",
+  "Campaigns until it leads, in the order of asking, and runs a command while it does. The command",
+  "finds SVC_ELECTION, SVC_ELECTION_VALUE, SVC_FENCING_TOKEN, SVC_LOCK_RESOURCE and SVC_LOCK_OWNER",
+  "in its environment. When the leadership is lost, the command gets SIGTERM before anybody else",
+  "can lead, and SIGKILL after the grace time. Without a command it leads until a signal.",
+  "",
+  "Options:",
+];
+
 const BENCH_TOPIC: readonly string[] = [
   "svc-cli bench sequences|locks|kv [options]",
   "",
@@ -197,6 +213,18 @@ function wordTopic(topic: string): string[] | null {
       "Examples:",
       "  svc-cli lock-run nightly-report --expires 10000 -- ./report.sh",
       "  svc-cli lock-run deploy --expires 15000 --wait 60000 -- make deploy",
+    ];
+  }
+  if (topic === "elect") {
+    const names = ["--value", "--expires", "--wait", "--keep", "--grace"];
+    const options = names.map(findOption).filter((o) => o !== null);
+    return [
+      ...ELECT_TOPIC,
+      ...options.flatMap(optionLines),
+      "",
+      "Examples:",
+      "  svc-cli elect indexer --value host-7 -- ./index.sh",
+      "  svc-cli elect indexer --keep --expires 5000",
     ];
   }
   if (topic !== "bench") return null;
@@ -226,6 +254,6 @@ export function topicText(topic: string): { readonly found: boolean; readonly te
   const known = [...COMMANDS, ...ALL_OPTIONS].map((spec) => spec.name.slice(2));
   return {
     found: false,
-    text: `no help on ${topic}${didYouMean(topic.replace(/^-+/, ""), [...known, "lock-run", "bench"])}`,
+    text: `no help on ${topic}${didYouMean(topic.replace(/^-+/, ""), [...known, ...WORDS])}`,
   };
 }

@@ -12,7 +12,7 @@ import { didYouMean } from "./nearest.js";
 import { makeSettings, type Environment, type Settings } from "../invocation/settings.js";
 import { OptionValues, readValue, type OptionValue } from "../commands/values.js";
 
-export const WORDS = ["lock-run", "bench"] as const;
+export const WORDS = ["lock-run", "elect", "bench"] as const;
 export const BENCH_KINDS = ["sequences", "locks", "kv"] as const;
 
 export type Invocation =
@@ -34,6 +34,13 @@ export type Invocation =
       readonly settings: Settings;
     }
   | {
+      readonly kind: "elect";
+      readonly name: string;
+      readonly words: readonly string[];
+      readonly values: OptionValues;
+      readonly settings: Settings;
+    }
+  | {
       readonly kind: "bench";
       readonly subject: string;
       readonly values: OptionValues;
@@ -45,7 +52,7 @@ export type ParseResult = Result<Invocation, "usage">;
 interface Scan {
   readonly values: Map<string, OptionValue>;
   command: CommandSpec | null;
-  /** "lock-run", "bench", and what follows them. */
+  /** "lock-run", "elect", "bench", and what follows them. */
   readonly words: string[];
   /** The command after `--` or --exec. */
   rest: readonly string[] | null;
@@ -130,8 +137,9 @@ function scanAll(argumentsList: readonly string[]): Result<Scan, "usage"> {
       continue;
     }
     scan.words.push(argument);
-    if (scan.words[0] === "lock-run" && scan.words.length === 3) {
-      return usage(`put -- before the command of lock-run: -- ${argument} …`);
+    const word = scan.words[0];
+    if ((word === "lock-run" || word === "elect") && scan.words.length === 3) {
+      return usage(`put -- before the command of ${word}: -- ${argument} …`);
     }
     at += 1;
   }
@@ -200,9 +208,21 @@ function makeLockRun(scan: Scan, resource: string, settings: Settings): ParseRes
   return ok({ kind: "lock-run", resource, words, values, settings });
 }
 
+const ELECT_OPTIONAL = ["--value", "--expires", "--wait", "--grace", "--keep"];
+
+function makeElect(scan: Scan, name: string | undefined, settings: Settings): ParseResult {
+  if (name === undefined) return usage("elect needs the name of an election");
+  const checked = checkOptions(scan, "elect", [], ELECT_OPTIONAL);
+  if (!checked.ok) return checked;
+  const words = scan.rest ?? [];
+  if (scan.rest !== null && words.length === 0) return usage("a command is missing after --");
+  if (words.length === 0 && scan.values.has("--grace")) return usage("--grace goes with a command");
+  return ok({ kind: "elect", name, words, values: new OptionValues(scan.values), settings });
+}
+
 function makeWord(scan: Scan, settings: Settings): ParseResult {
   const [word, subject, extra] = scan.words as [string, ...string[]];
-  if (word !== "lock-run" && word !== "bench") {
+  if (!(WORDS as readonly string[]).includes(word)) {
     if (findCommand(`--${word}`) !== null) {
       return usage(`unknown command: ${word}; operations are options: --${word}`);
     }
@@ -225,6 +245,7 @@ function makeWord(scan: Scan, settings: Settings): ParseResult {
     const values = new OptionValues(scan.values);
     return ok({ kind: "bench", subject, values, settings });
   }
+  if (word === "elect") return makeElect(scan, subject, settings);
   if (subject === undefined) return usage("lock-run needs a resource");
   const optional = [...LOCK_RUN_OPTIONAL, "--exec"];
   const checked = checkOptions(scan, "lock-run", LOCK_RUN_REQUIRED, optional);
@@ -271,7 +292,7 @@ export function parse(argumentsList: readonly string[], environment: Environment
   if (scan.command !== null) return makeOperation(scan, scan.command, settings.value);
   const checked = checkOptions(scan, "the shell", [], []);
   if (!checked.ok) return checked;
-  if (scan.rest !== null) return usage("a command after -- goes with lock-run");
+  if (scan.rest !== null) return usage("a command after -- goes with lock-run or elect");
   return ok({ kind: "shell", settings: settings.value });
 }
 

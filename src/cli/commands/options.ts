@@ -88,7 +88,7 @@ export const CONNECTION_OPTIONS: readonly OptionSpec[] = [
   option("--token-file", "file", "file", "file that holds the bearer token"),
   option("--timeout", "seconds", "seconds", "longest time of the whole operation", {
     aliases: ["-t"],
-    defaultText: "10; backups, restore, leave and debug bundle: no limit",
+    defaultText: "10; elect, backups, restore, leave and debug bundle: no limit",
   }),
   option("--yes", "none", "", "answer every confirmation with yes", { aliases: ["-y"] }),
 ];
@@ -106,7 +106,12 @@ export const INFORMATION_OPTIONS: readonly OptionSpec[] = [
 
 /** Values of operations. */
 const VALUE_OPTIONS: readonly OptionSpec[] = [
-  option("--value", "text", "value", "the value to store; - reads its bytes from stdin"),
+  option(
+    "--value",
+    "text",
+    "value",
+    "what to store, - reads its bytes from stdin; what a leader says",
+  ),
   option("--value-file", "file", "file", "store the bytes of this file"),
   option("--expires", "milliseconds", "ms", "lease: how long the lock or the entry lives"),
   option("--flags", "int32", "n", "condition bits: 4 if exists, 8 if not, 16 value, 32 revision", {
@@ -188,6 +193,11 @@ export const LOCK_RUN_OPTIONS: readonly OptionSpec[] = [
   }),
 ];
 
+/** Options of `elect` alone. */
+const ELECT_OPTIONS: readonly OptionSpec[] = [
+  option("--keep", "none", "", "campaign again after the leadership was lost"),
+];
+
 /** Options of `bench`. */
 export const BENCH_OPTIONS: readonly OptionSpec[] = [
   option("--connections", "int32", "n", "connections to the service", { defaultText: "1" }),
@@ -205,6 +215,7 @@ export const ALL_OPTIONS: readonly OptionSpec[] = [
   ...INFORMATION_OPTIONS,
   ...VALUE_OPTIONS,
   ...LOCK_RUN_OPTIONS,
+  ...ELECT_OPTIONS,
   ...BENCH_OPTIONS,
 ];
 

@@ -143,6 +143,23 @@ const LOCKS: readonly ShellCommand[] = [
     area: "Locks",
     meaning: "list who released which locks by force",
   }),
+  shell({
+    words: "elect",
+    positionals: [at("name", ""), at("value", "", null, false)],
+    operation: null,
+    answer: "builtin",
+    area: "Locks",
+    meaning: "wait until this session leads an election; it resigns when you leave",
+    examples: ["elect indexer", "elect indexer host-7"],
+  }),
+  shell({
+    words: "resign",
+    positionals: [at("name", "")],
+    operation: null,
+    answer: "builtin",
+    area: "Locks",
+    meaning: "end a leadership of this session",
+  }),
 ];
 
 const INCREMENT = at("inc", "--increment", null, false);

@@ -187,7 +187,7 @@ export class RunContext {
     this.signal = signal;
     this.deadlineMs = limitMs === null ? NO_LIMIT : performance.now() + limitMs;
     this.wipe = () => progress?.end();
-    this.show = progress?.isSeen === true ? (text) => progress.update(text) : null;
+    this.show = progress?.show ?? null;
     this.isShell = isShell;
   }
 

@@ -25,6 +25,12 @@ export function noteBytes(values: OptionValues): Uint8Array | undefined {
   return text === null ? undefined : bytesOf("--note", text);
 }
 
+/** As `noteBytes`, of what a candidate has to say. */
+export function valueBytes(values: OptionValues): Uint8Array | undefined {
+  const text = values.text("--value");
+  return text === null ? undefined : bytesOf("--value", text);
+}
+
 function bytesOf(option: string, text: string): Uint8Array {
   if (!text.startsWith(BASE64_MARK)) return Buffer.from(text, "utf8");
   const encoded = text.slice(BASE64_MARK.length);

@@ -63,10 +63,16 @@ export class SignalRelay {
     process.on("SIGCONT", this.resume);
   }
 
-  end(): void {
-    for (const signal of PASSED_ON) process.off(signal, this.take);
+  /** The group has ended: what comes from now on stops what goes on after it. */
+  passNoMore(): void {
+    this.group = null;
     process.off("SIGTSTP", this.suspend);
     process.off("SIGCONT", this.resume);
+  }
+
+  end(): void {
+    for (const signal of PASSED_ON) process.off(signal, this.take);
+    this.passNoMore();
   }
 
   private suspended(): void {

@@ -7,7 +7,7 @@
  */
 import type { RunningBackup, SvcClient } from "../../client/mod.js";
 import type { RunContext } from "../invocation/context.js";
-import { tellMeanwhile } from "./meanwhile.js";
+import { tellMeanwhile } from "../terminal/meanwhile.js";
 
 /** The kinds that take their turn; what reads the catalogue beside them is left out. */
 const TAKES_TURNS = ["full", "coordinated", "incremental", "restore", "gc"];

@@ -5,7 +5,7 @@
  */
 import type { Membership, Placement, SvcClient } from "../../client/mod.js";
 import type { RunContext } from "../invocation/context.js";
-import { tellMeanwhile, type Looking } from "./meanwhile.js";
+import { tellMeanwhile, type Looking } from "../terminal/meanwhile.js";
 
 /** Replicas that the records still list on the node at `endpoint`. */
 export function replicasOn({ partitions }: Placement, endpoint: string): number {

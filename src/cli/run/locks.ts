@@ -19,6 +19,7 @@ import {
 import { doubt, isRefusal } from "../invocation/failures.js";
 import { ownerText } from "../terminal/format.js";
 import { newOwner, noteBytes, ownerBytes } from "../lock-run/owners.js";
+import { tellPlace } from "../lock-run/place.js";
 import type { OptionValues } from "../commands/values.js";
 import { DOES_NOT_EXIST, INVALID_INPUT, INVALID_OWNER, UNLOCKED } from "./lock-types.js";
 
@@ -85,7 +86,10 @@ async function lock(values: OptionValues, context: RunContext): Promise<Outcome>
   };
   let grant: LockGrant | null;
   try {
-    grant = await tryUntil(resource, step, values.number("--wait") ?? 0, context);
+    const waitMs = values.number("--wait") ?? 0;
+    const client = await context.client();
+    const wait = (): Promise<LockGrant | null> => tryUntil(resource, step, waitMs, context);
+    grant = await tellPlace(context, client, resource, step, wait);
   } catch (error) {
     if (error instanceof SvcError && error.outcome === "unknown") {
       const command = context.isShell

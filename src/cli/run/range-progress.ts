@@ -6,7 +6,7 @@
  */
 import type { KeySpaceRanges, RangeMove } from "../../client/mod.js";
 import type { RunContext } from "../invocation/context.js";
-import { tellMeanwhile } from "./meanwhile.js";
+import { tellMeanwhile } from "../terminal/meanwhile.js";
 import { keyText, phaseText } from "./range-text.js";
 
 type ChangingCall = "split" | "merge" | "unregister";

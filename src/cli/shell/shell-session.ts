@@ -22,6 +22,7 @@ import { canAsk, choose } from "../run/prompts.js";
 import { printLine } from "../terminal/screen.js";
 import { SeenNames } from "./seen-names.js";
 import type { Settings } from "../invocation/settings.js";
+import { ShellElections } from "./shell-elections.js";
 import { shellAnswer } from "./shell-answers.js";
 import { shellHelpLines, shellTopicLines } from "./shell-help.js";
 import { addOwner, durabilityIn, isGoneNow, noteAnswer, noteFailure } from "./shell-locks.js";
@@ -44,11 +45,13 @@ export class ShellSession {
   readonly seen = new SeenNames();
   readonly settings: Settings;
   private readonly clients: Clients;
+  private readonly elections: ShellElections;
   private running: AbortController | null = null;
 
   constructor(settings: Settings) {
     this.settings = settings;
     this.clients = new Clients(settings);
+    this.elections = new ShellElections(this.clients, this.held);
   }
 
   /** Ends the command that runs. False when none does. */
@@ -82,7 +85,7 @@ export class ShellSession {
     try {
       const values = new Map<string, OptionValue>([["--unlock", lock.resource]]);
       addOwner(values, lock);
-      await this.carry({ spec, values });
+      if ((await this.elections.resignLock(lock)) === null) await this.carry({ spec, values });
       return EXIT_DONE;
     } catch (error) {
       if (isGoneNow(error)) return EXIT_DONE;
@@ -139,9 +142,24 @@ export class ShellSession {
         for (const line of topic.lines) printLine(line);
         return { exit: topic.found ? EXIT_DONE : EXIT_USAGE, leave: false };
       }
+      case "elect":
+      case "resign":
+        return { exit: await this.election(spec, rest), leave: false };
       default:
         return this.runFile(rest, depth);
     }
+  }
+
+  private async election(spec: ShellCommand, rest: readonly string[]): Promise<ExitCode> {
+    const [name, value = null] = rest;
+    if (name === undefined || rest.length > spec.positionals.length) {
+      throw usageError(`usage: ${shellUsage(spec)}`);
+    }
+    if (spec.words === "resign") {
+      return (await this.elections.resign(name)) ? EXIT_DONE : EXIT_REFUSED;
+    }
+    await this.interruptible((signal) => this.elections.elect(name, value, signal));
+    return EXIT_DONE;
   }
 
   /**
@@ -248,16 +266,18 @@ export class ShellSession {
   private async carry({ spec, values }: Bound): Promise<Outcome | null> {
     const command = findCommand(spec.operation ?? "");
     if (command === null) throw usageError(`${spec.words} cannot be run`);
+    const given = new OptionValues(values);
+    return this.interruptible((signal) => carryOut(command, given, this.clients, signal, true));
+  }
+
+  /** Does what `interrupt` ends. */
+  private async interruptible<Value>(
+    work: (signal: AbortSignal) => Promise<Value>,
+  ): Promise<Value> {
     const controller = new AbortController();
     this.running = controller;
     try {
-      return await carryOut(
-        command,
-        new OptionValues(values),
-        this.clients,
-        controller.signal,
-        true,
-      );
+      return await work(controller.signal);
     } finally {
       this.running = null;
     }

@@ -19,14 +19,14 @@ export class Progress {
   constructor(text: string) {
     this.text = text;
     if (process.stderr.isTTY) {
-      this.timer = setTimeout(() => this.show(), FIRST_MS);
+      this.timer = setTimeout(() => this.draw(), FIRST_MS);
       this.timer.unref();
     }
   }
 
-  /** Somebody may see it. */
-  get isSeen(): boolean {
-    return process.stderr.isTTY;
+  /** Says something more exact from now on; null where nobody sees it. */
+  get show(): ((text: string) => void) | null {
+    return process.stderr.isTTY ? (text) => this.update(text) : null;
   }
 
   /** Says something more exact from now on. */
@@ -34,13 +34,13 @@ export class Progress {
     this.text = text;
   }
 
-  private show(): void {
+  private draw(): void {
     const seconds = ((performance.now() - this.startedMs) / 1000).toFixed(0);
     const sign = FRAMES[this.frame++ % FRAMES.length] as string;
     const columns = Math.max(20, process.stderr.columns || 80);
     process.stderr.write(`\r\x1b[K${sign} ${`${this.text} (${seconds} s)`.slice(0, columns - 4)}`);
     this.isShown = true;
-    this.timer = setTimeout(() => this.show(), STEP_MS);
+    this.timer = setTimeout(() => this.draw(), STEP_MS);
     this.timer.unref();
   }
 

@@ -43,6 +43,8 @@ export interface TryLockRequest extends LockRequest {
 export interface LockInfoRequest {
   readonly resource: string;
   readonly durability: WireDurability;
+  /** Whose place is wanted; absent: nobody's. */
+  readonly owner?: Uint8Array | undefined;
 }
 interface LockAnswer {
   type: number;
@@ -63,6 +65,7 @@ interface LockInfoAnswer extends LockAnswer {
   readonly expires: Timestamp;
   readonly note: Uint8Array | null;
   readonly waiters: number;
+  readonly position: number;
 }
 
 const Type = messages.GrpcLockResponseType;
@@ -341,10 +344,11 @@ export const getLock: Operation<LockInfoRequest, LockInfoAnswer, LockInfo | null
   rest: {
     method: "POST",
     path: () => "/v1/locks/get-info",
-    body: (request) => jsonText(request),
+    body: ({ owner, ...rest }) =>
+      jsonText(owner === undefined ? rest : { ...rest, owner: ownerToRest(owner) }),
   },
-  write({ resource, durability }, writer) {
-    messages.GrpcGetLockRequest.encode({ Resource: resource, durability }, writer);
+  write({ resource, durability, owner = null }, writer) {
+    messages.GrpcGetLockRequest.encode({ Resource: resource, durability, Owner: owner }, writer);
   },
   fromGrpc(reader, lengthBytes) {
     const message = messages.GrpcGetLockResponse.decode(reader, lengthBytes);
@@ -356,6 +360,7 @@ export const getLock: Operation<LockInfoRequest, LockInfoAnswer, LockInfo | null
       expires: stampOf(ExpiresNode, ExpiresPhysical, ExpiresCounter),
       note: message.Note === null ? null : Uint8Array.from(message.Note),
       waiters: message.Waiters,
+      position: message.Position,
     };
   },
   fromRest(body) {
@@ -365,14 +370,18 @@ export const getLock: Operation<LockInfoRequest, LockInfoAnswer, LockInfo | null
       expires: stampFromJson(body, "expires"),
       note: typeof body["note"] === "string" ? ownerFromRest(body["note"]) : null,
       waiters: numberOrNull(body, "waiters") ?? 0,
+      position: numberOrNull(body, "position") ?? 0,
     };
   },
   repeat: () => true,
   settle(answer, request) {
     if (answer.type === NOT_HELD) return null;
     if (answer.type !== GOT) throw lockFailure(answer.type, request.resource, false);
-    const { owner, fencingToken, expires, note, waiters } = answer;
-    const noteText = note === null ? null : decodeText(note);
-    return { owner, ownerText: decodeText(owner), fencingToken, expires, note, noteText, waiters };
+    const { owner, fencingToken, expires, note, waiters, position } = answer;
+    const texts = {
+      ownerText: decodeText(owner),
+      noteText: note === null ? null : decodeText(note),
+    };
+    return { owner, fencingToken, expires, note, waiters, position, ...texts };
   },
 };

@@ -98,6 +98,14 @@ export interface LockInfo {
   readonly noteText: string | null;
   /** How many owners wait for the lock. */
   readonly waiters: number;
+  /** The place of the owner that was asked about, 1 = next; 0 = none. */
+  readonly position: number;
+}
+
+/** Options of `info`. */
+export interface LockInfoOptions extends LockCallOptions {
+  /** Whose place among those who wait is wanted. */
+  readonly owner?: string | Uint8Array | undefined;
 }
 
 /** A lock in a list. */

@@ -33,6 +33,7 @@ import {
   type LockExtension,
   type LockGrant,
   type LockInfo,
+  type LockInfoOptions,
   type LockListOptions,
   type UnlockAnswer,
 } from "./lock-shapes.js";
@@ -256,9 +257,13 @@ export class Locks {
    * @example
    * const info = await client.locks.info("nightly");
    */
-  async info(resource: string, options: LockCallOptions = {}): Promise<LockInfo | null> {
-    const durability = durabilityOf(optionsOf(options).durability);
-    const request = { resource: textOf("resource", resource), durability };
+  async info(resource: string, options: LockInfoOptions = {}): Promise<LockInfo | null> {
+    const { durability, owner } = optionsOf(options);
+    const request = {
+      resource: textOf("resource", resource),
+      durability: durabilityOf(durability),
+      owner: owner === undefined ? undefined : ownerBytes(owner),
+    };
     return this.facts.caller.call(getLock, request, options);
   }
 

@@ -205,7 +205,7 @@ const METHODS: Readonly<Record<string, Readonly<Record<string, readonly Argument
     tryLock: [resource, step],
     tryExtend: [resource, step],
     unlock: [resource, ["step", "group", { owner: "me" }, { ...CALL_IN, owner: "bytes" }]],
-    info: [resource, options(CALL_IN)],
+    info: [resource, options({ ...CALL_IN, owner: "optionalBytes" })],
     list: [options({ ...CALL_IN, ...PAGED, heldOnly: "flag" })],
     forceUnlock: [resource, force],
     audit: [options({ ...CALL, ...PAGED })],
@@ -253,7 +253,7 @@ const METHODS: Readonly<Record<string, Readonly<Record<string, readonly Argument
   },
 };
 /** Not called with wrong values in a part, because they have no arguments to get wrong. */
-const ELSEWHERE: readonly string[] = ["constructor", "sequence"];
+const ELSEWHERE: readonly string[] = ["constructor", "sequence", "election"];
 
 type Part = Readonly<Record<string, (...given: unknown[]) => unknown>>;
 

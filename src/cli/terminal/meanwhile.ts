@@ -5,11 +5,14 @@
  * tell, leaves the last words as they are: the operation itself says how it ends. 3. It ends with
  * the operation, and never outlives it.
  */
-import type { RunContext } from "../invocation/context.js";
-
 /** Pause between two looks (ms), and the bound of each. */
 const STEP_MS = 1000;
 const LOOK_MS = 3000;
+
+/** Shows how far it is; null where nobody sees that. */
+export interface Showing {
+  readonly show: ((text: string) => void) | null;
+}
 
 /** What a call gets that is made to look. */
 export interface Looking {
@@ -31,7 +34,7 @@ function pause(signal: AbortSignal): Promise<void> {
 
 /** Carries `work` out, and shows meanwhile what each look finds. */
 export async function tellMeanwhile<Value>(
-  { show }: Pick<RunContext, "show">,
+  { show }: Showing,
   look: (calling: Looking) => Promise<string | null>,
   work: () => Promise<Value>,
 ): Promise<Value> {
