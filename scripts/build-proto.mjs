@@ -17,8 +17,16 @@ const SOURCES = {
   keyvalues: "keyvalues.proto",
   cluster: "cluster.proto",
   backups: "backups.proto",
+  watch: "watch.proto",
   health: "grpc/health/v1/health.proto",
   reflection: "grpc/reflection/v1/reflection.proto",
+};
+
+/** Files that import others than routing.proto. */
+const IMPORTS = {
+  "routing.proto": [],
+  "backups.proto": [],
+  "watch.proto": ["routing.proto", "sequences.proto"],
 };
 
 const SCALAR_TYPES = {
@@ -252,8 +260,8 @@ export async function generate({ root, isStale, filesBelow }) {
     writeWhole(join(output, `${name}.js`), `${header}${code}\n${flatExports(loaded, protobuf)}\n`);
     writeWhole(join(output, `${name}.d.ts`), header + typesText(loaded, protobuf));
     for (const path of loaded.files.map((found) => relative(proto, found))) {
-      const imports = basename(path) === path && !["routing.proto", "backups.proto"].includes(path);
-      const dependency = imports ? ["routing.proto"] : [];
+      const isOurs = basename(path) === path;
+      const dependency = IMPORTS[path] ?? (isOurs ? ["routing.proto"] : []);
       const described = describeFile(
         loaded,
         path,

@@ -1,10 +1,10 @@
 /**
  * The gRPC front end as a whole: every service on the cleartext port and on the HTTPS port.
  *
- * Owns the transport, the batch streams and the health watchers. What carries a call is the
- * transport's: on the cleartext port an HTTP/2 of our own, on the HTTPS port the platform's, which
- * REST shares. Invariants: 1. Both ports serve the
- * same services by the same code. 2. After `close` no call of ours is open.
+ * Owns the transport, the batch streams, the streams of watches and the health watchers. What
+ * carries a call is the transport's: on the cleartext port an HTTP/2 of our own, on the HTTPS port
+ * the platform's, which REST shares. Invariants: 1. Both ports serve the same services by the same
+ * code. 2. After `close` no call of ours is open.
  */
 import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import { BatchStream } from "./batch/batch.js";
@@ -22,6 +22,7 @@ import { LOCKER_METHODS, LOCKER_SERVER_STREAM, LOCKER_STREAM } from "./services/
 import { NODE_DEBUG_PATH, streamDebug } from "./services/node-debug.js";
 import { RANGE_STREAM_PATH, streamPages } from "./services/range-stream.js";
 import { reflect, SERVICE_NAMES } from "./services/reflection.js";
+import { WATCH_PATH, WatcherStream } from "./services/watcher.js";
 import { SEQUENCER_METHODS, SEQUENCER_STREAM } from "./services/sequencer.js";
 
 export type { GrpcServerOptions } from "./calls/runtime.js";
@@ -77,7 +78,7 @@ function addStreams(
   gate: Gate,
   runtime: GrpcRuntime,
   health: HealthService,
-  streams: Set<BatchStream>,
+  streams: Set<BatchStream | WatcherStream>,
 ): void {
   const several = (path: string, drains: boolean, open: (call: Call) => CallHandler): void => {
     gate.add({ path, role: "reader", boundMs: null, drains, serve: null, open });
@@ -86,6 +87,13 @@ function addStreams(
   for (const kind of kinds) {
     several(kind.path, true, (call) => openBatch(runtime, kind, call, streams));
   }
+  several(WATCH_PATH, true, (call) => {
+    const stream = new WatcherStream(runtime, call, (closed) => streams.delete(closed));
+    streams.add(stream);
+    // At once: the client knows that it stands before its first watch does.
+    call.respond([]);
+    return stream;
+  });
   several("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", false, reflect);
   single(gate, RANGE_STREAM_PATH, "reader", null, (call, bytes) => {
     streamPages(runtime, call, bytes);
@@ -101,7 +109,7 @@ function openBatch(
   runtime: GrpcRuntime,
   kind: BatchStreamKind,
   call: Call,
-  streams: Set<BatchStream>,
+  streams: Set<BatchStream | WatcherStream>,
 ): CallHandler {
   const stream = new BatchStream(runtime, kind, call, (closed) => streams.delete(closed));
   streams.add(stream);
@@ -117,7 +125,7 @@ function openBatch(
 export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   const runtime = new GrpcRuntime(options);
   const health = new HealthService(options.operations, SERVICE_NAMES);
-  const streams = new Set<BatchStream>();
+  const streams = new Set<BatchStream | WatcherStream>();
   const gate = new Gate(options);
   addUnary(gate, runtime, health);
   addStreams(gate, runtime, health, streams);

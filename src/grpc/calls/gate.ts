@@ -73,6 +73,13 @@ export class Gate implements CallDesk {
     return UNAUTHENTICATED;
   }
 
+  stillAllows(route: Route, head: RequestHead, socket: unknown): boolean {
+    const { authenticator } = this.options;
+    if (authenticator === null || route.role === null) return true;
+    const known = authenticator.authenticate(head.authorization?.value, socket);
+    return known !== null && allows(known.role, route.role);
+  }
+
   begun({ boundMs }: Route): void {
     if (boundMs === null) this.options.observer?.streams(++this.longCalls);
   }

@@ -119,6 +119,10 @@ export class Http2Call extends Call {
     if (this.isPaused) stream.pause();
   }
 
+  protected get socket(): unknown {
+    return this.session?.socket;
+  }
+
   get isLost(): boolean {
     return this.session === undefined || this.session.destroyed;
   }

@@ -37,6 +37,8 @@ export interface GrpcServerOptions {
   readonly maxInflightPerStream: number;
   /** Longest that a try-lock may wait (ms). */
   readonly lockMaxWaitMs: number;
+  /** --watch-stream-buffer-bytes. */
+  readonly watchStreamBufferBytes: number;
   /** Counts client connections over all listeners of the node; more are closed at accept. */
   readonly connections: ConnectionBudget;
   /** Counts answers that wait for clients over all front ends of the node. */

@@ -63,6 +63,8 @@ export interface CallDesk {
   gate(route: Route, head: RequestHead, socket: unknown, address: string): CallerOf | Failure;
   /** A call begins. */
   begun(route: Route): void;
+  /** Whether who called may still do so: credentials can be taken back while a call is open. */
+  stillAllows(route: Route, head: RequestHead, socket: unknown): boolean;
   /** A call that had begun is gone, with a status of gRPC. */
   ended(route: Route, code: number): void;
   /** A call was refused before it began; null: its path leads nowhere. */
@@ -153,6 +155,14 @@ export abstract class Call {
     if (!this.isOpen) return;
     if (first !== null) this.route.serve?.(this, first);
     else this.fail(failureOf(Status.UNIMPLEMENTED, "the call takes a message, and there is none"));
+  }
+
+  /** The connection that it came on. */
+  protected abstract get socket(): unknown;
+
+  /** Whether who called may still do so. */
+  get isStillAllowed(): boolean {
+    return this.desk.stillAllows(this.route, this.head, this.socket);
   }
 
   /** Its connection is gone, and not the call alone. */

@@ -66,7 +66,7 @@ export class Connection implements FrameSink, StreamCarrier {
   isOver = false;
 
   constructor(
-    private readonly socket: Socket,
+    readonly socket: Socket,
     private readonly desk: CallDesk,
     private readonly owner: ConnectionOwner,
   ) {

@@ -20,6 +20,7 @@ const MESSAGE_PREFIX_BYTES = 5;
 export interface StreamCarrier {
   readonly output: Output;
   readonly messageMaxBytes: number;
+  readonly socket: unknown;
   /** The connection has ended. */
   readonly isOver: boolean;
   /** Bytes that may be sent now: the peer's window, as long as the socket takes them. */
@@ -72,6 +73,10 @@ export class Stream extends Call {
   /** The client has said its last word. */
   get isHalfClosed(): boolean {
     return this.hasEnded;
+  }
+
+  protected get socket(): unknown {
+    return this.carrier.socket;
   }
 
   get isLost(): boolean {

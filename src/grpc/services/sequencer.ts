@@ -35,7 +35,9 @@ function sequenceResponse(
   };
 }
 
-function entryOf(view: SequenceAnswer["sequence"]): Encodable<proto.GrpcSequenceEntry> | null {
+export function entryOf(
+  view: SequenceAnswer["sequence"],
+): Encodable<proto.GrpcSequenceEntry> | null {
   if (view === null) return null;
   return {
     Name: view.name,

@@ -119,6 +119,7 @@ function makeGrpc(config: ServerConfig, ends: FrontEnds): GrpcServer {
     requestTimeoutMs: config.requestTimeoutMs,
     maxReceiveBytes: config.grpcMaxReceiveBytes,
     maxInflightPerStream: config.maxInflightPerStream,
+    watchStreamBufferBytes: config.watchStreamBufferBytes,
     lockMaxWaitMs: config.lockMaxWaitMs,
     connections: ends.connections,
     unsent: ends.unsent,

@@ -84,6 +84,19 @@ export const CONTRACT_MESSAGES: Readonly<Record<string, string>> = {
   GrpcBatchClientSequenceRequestFrame: "Items=1:rep GrpcBatchClientSequenceRequest",
   GrpcBatchClientSequenceResponseFrame: "Items=1:rep GrpcBatchClientSequenceResponse",
 
+  GrpcWatchRequest: `Create=1:of-request GrpcWatchCreate; Cancel=2:of-request GrpcWatchCancel;
+    Sync=3:of-request GrpcWatchSync`,
+  GrpcWatchCreate: `WatchId=1:int32; Kind=2:GrpcWatchKind; Name=3:string; Cursor=4:opt string;
+    FromRevision=5:opt int64; Initial=6:bool; NoValues=7:bool; Only=8:int32; ProgressMs=9:int32`,
+  GrpcWatchCancel: "WatchId=1:int32",
+  GrpcWatchSync: "SyncId=1:int32; WatchId=2:int32",
+  GrpcWatchResponse: `Type=1:GrpcWatchResponseType; WatchIds=2:rep int32;
+    Events=3:rep GrpcWatchEvent; Cursor=4:opt string; Initial=5:bool; Merged=6:bool; Reset=7:bool;
+    More=8:bool; SyncId=9:int32; StaleMs=10:int32; End=11:GrpcWatchEnd; Route=12:opt GrpcRouteHint`,
+  GrpcWatchEvent: `Type=1:GrpcWatchEventType; Name=2:string; Value=3:opt bytes; Revision=4:int64;
+    StampNode=5:int32; StampPhysical=6:int64; StampCounter=7:uint32; FencingToken=8:int64;
+    Owner=9:opt bytes; Note=10:opt bytes; Sequence=11:opt GrpcSequenceEntry; Forced=12:bool`,
+
   GrpcTryLockRequest: `Resource=1:string; Owner=2:bytes; ExpiresMs=3:int32;
     Durability=4:GrpcLockDurability; WaitMs=5:int32; WaitId=6:uint64; Note=7:opt bytes;
     Try=8:uint64`,
@@ -310,6 +323,21 @@ export const CONTRACT_ENUMS: Readonly<Record<string, string>> = {
     "SUCCESS=0, NOT_FOUND=1, ALREADY_EXISTS=2, INVALID_INPUT=3, MAX_VALUE_EXCEEDED=4, " +
       "MUST_RETRY=5, ABORTED=6, ERROR=99",
   ),
+  GrpcWatchKind: prefixed(
+    "WATCH_",
+    "NONE=0, KEY=1, PREFIX=2, BUCKET=3, LOCK=4, LOCK_PREFIX=5, SEQUENCE=6",
+  ),
+  GrpcWatchResponseType: prefixed("WATCH_", "EVENTS=0, CREATED=1, MARK=2, SYNCED=3, ENDED=4"),
+  GrpcWatchEventType: prefixed(
+    "WATCH_EVENT_",
+    "NONE=0, SET=1, DELETED=2, EXPIRED=3, LOCKED=4, UNLOCKED=5, LOCK_EXPIRED=6, " +
+      "SEQUENCE_CREATED=7, SEQUENCE_UPDATED=8, SEQUENCE_DELETED=9, SEQUENCE_RESERVED=10",
+  ),
+  GrpcWatchEnd: prefixed(
+    "WATCH_END_",
+    "NONE=0, CANCELLED=1, INVALID_INPUT=2, OVERLOADED=3, SHUTTING_DOWN=4, STALE=5, " +
+      "NOT_HOSTED=6, FORBIDDEN=7",
+  ),
   GrpcLockClientBatchType: prefixed(
     "TYPE_",
     "NONE=0, TRY_LOCK=1, EXTEND_LOCK=2, UNLOCK=3, GET_LOCK=4, CANCEL_WAIT=5, FRAME=15",
@@ -375,6 +403,7 @@ export const CONTRACT_RPCS: readonly string[] = [
   "Sequencer/ReserveSequenceRange GrpcReserveSequenceRangeRequest > GrpcSequenceAllocationResponse",
   "Sequencer/BatchClientSequenceRequests stream GrpcBatchClientSequenceRequest > " +
     "stream GrpcBatchClientSequenceResponse",
+  "Watcher/Watch stream GrpcWatchRequest > stream GrpcWatchResponse",
   "Locker/TryLock GrpcTryLockRequest > GrpcTryLockResponse",
   "Locker/TryExtendLock GrpcExtendLockRequest > GrpcExtendLockResponse",
   "Locker/Unlock GrpcUnlockRequest > GrpcUnlockResponse",

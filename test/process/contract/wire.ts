@@ -118,6 +118,7 @@ const FILES = {
   KeyValuer: "keyvalues",
   Cluster: "cluster",
   Backups: "backups",
+  Watcher: "watch",
 } as const;
 export type ServiceName = keyof typeof FILES;
 

@@ -61,6 +61,7 @@ export async function start(t: Test, options: Partial<GrpcServerOptions> = {}): 
     maxReceiveBytes: config.grpcMaxReceiveBytes,
     lockMaxWaitMs: 3_600_000,
     maxInflightPerStream: config.maxInflightPerStream,
+    watchStreamBufferBytes: config.watchStreamBufferBytes,
     noopMethod: false,
     operations,
     authenticator: null,
