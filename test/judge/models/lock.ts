@@ -7,7 +7,7 @@
  * tokens still rise (L15).
  */
 import type { Attempt, LockOperation, LockResult, Operation } from "../history.js";
-import type { Model, Step } from "../linear/model.js";
+import type { Model, Need, Step } from "../linear/model.js";
 import {
   type Lease,
   type LeaseTime,
@@ -43,6 +43,12 @@ export interface LockModelOptions {
 
 const NAME_BYTES_MAX = 1024;
 const DAY_MS = 86_400_000;
+const NOTHING: readonly Need[] = [];
+/** No operation brings a token back. */
+const NEVER: readonly Need[] = [{ kinds: 1, steps: 0, isAnew: false }];
+
+/** Answers that tell the token of a grant. */
+const SHOWS_GRANT: ReadonlySet<string> = new Set(["Locked", "Extended", "Unlocked", "Got"]);
 
 export const LOCK_OPTIONS: Omit<LockModelOptions, "time" | "ephemeral"> = {
   recordRetentionMs: 3_600_000,
@@ -94,6 +100,23 @@ export class LockModel implements Model<LockState> {
 
   signature(attempt: Attempt): string {
     return JSON.stringify(attempt.operation);
+  }
+
+  /**
+   * Tokens only grow (L12): what shows one that later grants have passed has lost its place. Many who
+   * wait together have but one order, that of their tokens, and every other one is left at once.
+   */
+  missing(
+    state: LockState,
+    operation: Operation,
+    { type, token, owner }: LockResult,
+  ): readonly Need[] {
+    if (token === null || !SHOWS_GRANT.has(type)) return NOTHING;
+    if (token < state.floor) return NEVER;
+    const { grant } = state;
+    if (grant === null || grant.token !== token) return NOTHING;
+    const holder = operation.kind === "get-lock" ? owner : (operation as LockOperation).owner;
+    return grant.owner === holder ? NOTHING : NEVER;
   }
 
   describe(state: LockState): string {

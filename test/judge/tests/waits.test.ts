@@ -231,10 +231,11 @@ t.test("11 P-181 holders go before waiters (Q10)", (t) => {
 t.test("20 P-064 without waiters waiting costs nothing", (t) => {
   const quiet: QuietGroup = {
     ...{ node: 1, partition: 1, waiters: 0, places: 0, lockEntries: 0, tries: 0 },
+    lockEntriesBefore: 1,
     ...{ maySleep: true, sleeps: true },
   };
   const judge = (more: Partial<QuietGroup>): string => {
-    const checker = new NilCost({ sleepers: 1 });
+    const checker = new NilCost({ sleepers: 1, "entries of locks before": 1 });
     checker.quiet({ ...quiet, ...more });
     return checker.verdict().kind;
   };
@@ -244,6 +245,7 @@ t.test("20 P-064 without waiters waiting costs nothing", (t) => {
     t.equal(judge(cost), "fail", Object.keys(cost).join());
   }
   t.equal(judge({ sleeps: false }), "fail", "it is awake for nobody");
+  t.equal(judge({ lockEntriesBefore: 0 }), "vacuous", "entries of locks are not seen");
   t.end();
 });
 

@@ -50,6 +50,8 @@ export class QueueTap {
   /** Of all leaders that there were. */
   readonly queues: SeenQueue[] = [];
   readonly grants: SeenGrant[] = [];
+  /** Grants that were told, by lock and token: a later try on its way finds what an earlier one got. */
+  private readonly known = new Set<string>();
   /** Owners whose grant could not be given back. */
   readonly kept = new Set<string>();
   /** Tries of each owner that were decided in its favour, or of which nobody knows. */
@@ -247,7 +249,9 @@ export class QueueTap {
       if (isDone && !isLocked) this.hope(owner, -1);
       if (isLocked) {
         const { token } = decision;
-        const isFresh = token > knownToken;
+        const name = `${lock} ${token}`;
+        const isFresh = token > knownToken && !this.known.has(name);
+        this.known.add(name);
         granted?.(token, isFresh);
         if (isFresh) {
           counts[isNext ? "grants with a release" : "grants at the end of a lease"]++;

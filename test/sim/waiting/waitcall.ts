@@ -72,6 +72,8 @@ export class WaitCall implements OpenCall {
   private control: WaitControl | null = null;
   private isAtLeader = false;
   private readonly askedMs: number;
+  /** When the node hears of it: a word that follows on the same connection comes after it. */
+  private arrivesMs = 0;
 
   constructor(
     private readonly parts: WaitParts,
@@ -114,7 +116,9 @@ export class WaitCall implements OpenCall {
   private send(): void {
     const { world, server } = this.parts;
     const { going } = this.ask;
-    world.schedule(this.travelMs, () => {
+    const { travelMs } = this;
+    this.arrivesMs = world.nowMs + travelMs;
+    world.schedule(travelMs, () => {
       const { running } = server;
       if (running === null) {
         const refused: Outcome = { kind: "refused", reason: "no connection" };
@@ -158,7 +162,8 @@ export class WaitCall implements OpenCall {
       server.closeCall(this);
       this.lose("the client went", true);
     }
-    world.schedule(this.travelMs, () => {
+    const leavesMs = Math.max(world.nowMs + this.travelMs, this.arrivesMs + TRAVEL_MS);
+    world.schedule(leavesMs - world.nowMs, () => {
       const { running } = server;
       if (running === null || (this.life !== null && running.life !== this.life)) return;
       running.life.enter(() => this.leave(how));

@@ -145,6 +145,7 @@ export class WaitWorld {
           partition,
           waiters: tally?.waiters ?? 0,
           places: tally?.placesLeft ?? 0,
+          lockEntriesBefore: lockEntries.get(partition) ?? 0,
           lockEntries: since(this.lockEntries, lockEntries, partition),
           tries: since(this.tap.triesOf, tries, partition),
           maySleep: wasQuiet && quiesceAfterMs > 0,

@@ -168,7 +168,8 @@ function openHost(
 ): void {
   const { nodeId, plan } = server;
   const { written } = server.events;
-  const reads = plan.upgrades !== null && written !== undefined;
+  const isRead = plan.upgrades !== null || plan.waits !== null;
+  const reads = isRead && written !== undefined;
   const { appended } = server.events;
   const onPayload =
     reads || appended !== undefined

@@ -4,7 +4,7 @@
  */
 import { Findings, type Verdict } from "../verdict.js";
 
-export const NIL_COST = { "quiet groups": 1, sleepers: 1 };
+export const NIL_COST = { "quiet groups": 1, sleepers: 1, "entries of locks before": 1 };
 
 /** A group at a leader, at the end of a stretch in which nobody asked for anything. */
 export interface QuietGroup {
@@ -13,6 +13,8 @@ export interface QuietGroup {
   /** Who waits in it, and places that are kept. */
   readonly waiters: number;
   readonly places: number;
+  /** Entries with commands about locks while somebody waited: they are seen. */
+  readonly lockEntriesBefore: number;
   /** Entries with commands about locks since nobody waits. */
   readonly lockEntries: number;
   /** Tries that were made since then. */
@@ -33,6 +35,7 @@ export class NilCost {
     const { node, partition, waiters, places, lockEntries, tries, maySleep, sleeps } = group;
     this.findings.count("quiet groups");
     if (sleeps) this.findings.count("sleepers");
+    this.findings.count("entries of locks before", group.lockEntriesBefore);
     const where = `partition ${partition} at node ${node}`;
     if (waiters + places > 0) {
       this.findings.violation(`${where}: ${waiters} wait and ${places} places are kept`);
