@@ -271,6 +271,9 @@ function getAfterTry(attempt: LockAttempt, request: GetLockRequest, queue: Queue
     const reads = lockReads(group, isEphemeral(request));
     if (reads === undefined) return attempt.moved();
     const reading = reads.getLock(request.resource, group.machine.leaseMs);
+    // Who waits could not be granted it, and nobody else finds it free meanwhile (Q3).
+    const isWaitedFor = reading.type !== LockType.got && queueOf(attempt, request) !== null;
+    if (isWaitedFor) return attempt.fail("mustRetry", "overloaded", null);
     attempt.done(infoAnswer(attempt, request, reading));
   });
 }

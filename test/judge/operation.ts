@@ -21,6 +21,8 @@ export interface LockOperation {
   readonly expiresMs: number;
   /** Of a try-lock that waits. */
   readonly waitMs?: number;
+  /** Of an extend or unlock that is meant for one grant alone (Q13), in decimal digits. */
+  readonly fencingToken?: string;
   /** An unlock that nobody asked for: the service may give a grant back by itself (Q9). */
   readonly isGiveBack?: boolean;
 }

@@ -305,9 +305,9 @@ export class LockQueues {
     { token, leaseLeftMs, leaseAtMs }: Extract<Decision, { kind: "decided" }>,
     isFresh: boolean,
   ): void {
-    // Its other try was granted, and this one found it to be the holder.
-    if (place.isOut) return;
+    if (place.isOut) return this.grantedAgain(queue, place, isFresh);
     queue.remove(place);
+    place.token = token;
     this.keep(place, false);
     if (place.living === 0) return this.giveBack(queue, place, isFresh);
     if (isFresh && !place.isShared && place.living === 1) {
@@ -320,6 +320,21 @@ export class LockQueues {
       if (waiter.isCancelled) this.ends.end(waiter, { kind: "aborted" });
       else this.ends.end(waiter, { kind: "granted", token, leaseLeftMs, decidedAgoMs, waiters });
     }
+  }
+
+  /**
+   * Its other try was granted, and this one found it to be the holder; or that lease was over when
+   * this one was decided, and nobody will be told of the new one.
+   */
+  private grantedAgain(queue: Queue, { owner, token }: Place, isFresh: boolean): void {
+    const nowMs = this.ports.clock.monotonicMs();
+    if (!isFresh || !this.fresh.take(queue.key, owner, token, nowMs)) return;
+    this.tally.givenBack++;
+    this.release(
+      queue,
+      this.unlockOf(queue.resource, owner, () => undefined),
+      "entry",
+    );
   }
 
   /** Nobody waits for the grant: the next one has it, in one more entry. */

@@ -88,6 +88,8 @@ export class Place implements DueItem {
   isOut = false;
   /** Another request of its owner may be told of a grant that a try of its made. */
   isShared = false;
+  /** Of the grant that it left with. */
+  token = NO_TOKEN;
 
   constructor(
     readonly queue: Queue,

@@ -1,5 +1,5 @@
 /**
- * One lock by rules L1 to L19 of the contract, as a model for the linearizability checker; persistent and ephemeral.
+ * One lock by rules L1 to L19 and Q13 of the contract, as a model for the linearizability checker; persistent and ephemeral.
  *
  * The token of a grant that nobody was told about is not known: only a lower bound of it is. Invariants: 1. `floor` is a
  * token that the lock's last grant has reached at least: every new grant is above it, across everything. 2. A lease may be
@@ -54,6 +54,20 @@ export const LOCK_OPTIONS: Omit<LockModelOptions, "time" | "ephemeral"> = {
   recordRetentionMs: 3_600_000,
   maxLeaseMs: DAY_MS,
 };
+
+/** Whether a change may be meant for the grant with `token` (null: not known, at least `floor`). */
+function mayMean(operation: LockOperation, token: bigint | null, floor: bigint): boolean {
+  if (operation.fencingToken === undefined) return true;
+  const meant = BigInt(operation.fencingToken);
+  return token === null ? meant >= floor : meant === token;
+}
+
+/** Whether the holder of an open grant may be another one than the one that is meant. */
+function mustRefuse({ grant }: LockState, operation: LockOperation): boolean {
+  if (grant === null || grant.owner !== operation.owner) return true;
+  if (operation.fencingToken === undefined) return false;
+  return grant.token === null || grant.token !== BigInt(operation.fencingToken);
+}
 
 function isName(text: string): boolean {
   const bytes = new TextEncoder().encode(text).length;
@@ -185,6 +199,7 @@ export class LockModel implements Model<LockState> {
       return this.isFree(state, step) ? [this.granted(state, operation, step, null)] : [];
     }
     if (grant === null || grant.released || grant.owner !== operation.owner) return [];
+    if (!mayMean(operation, grant.token, state.floor)) return [];
     if (operation.kind === "try-unlock") return [{ ...state, grant: { ...grant, released: true } }];
     if (operation.kind !== "try-extend" || !this.isHeld(state, step)) return [];
     return [{ ...state, grant: { ...grant, lease: this.lease(operation, step) } }];
@@ -207,7 +222,7 @@ export class LockModel implements Model<LockState> {
         return type === "Busy" ? this.refusedToOther(state, operation, step) : [];
       case "try-extend":
         if (type === "Extended") return this.extended(state, operation, token, step);
-        if (type === "InvalidOwner") return this.refusedToOther(state, operation, step);
+        if (type === "InvalidOwner") return this.refusedChange(state, operation, step);
         return type === "LockDoesNotExist" ? this.seenFree(state, step) : [];
       case "try-unlock":
         return this.unlocked(state, operation, result, step);
@@ -254,6 +269,16 @@ export class LockModel implements Model<LockState> {
     return this.isHeld(state, step) && state.grant?.owner !== operation.owner ? [state] : [];
   }
 
+  /** L5, Q13. */
+  private refusedChange(
+    state: LockState,
+    operation: LockOperation,
+    step: Step,
+  ): readonly LockState[] {
+    if (!this.isHeld(state, step)) return [];
+    return mustRefuse(state, operation) ? [state] : [];
+  }
+
   /** L4. */
   private extended(
     state: LockState,
@@ -264,6 +289,7 @@ export class LockModel implements Model<LockState> {
     if (!this.isHeld(state, step) || state.grant?.owner !== operation.owner) return [];
     const same = this.withToken(state, token);
     if (same === null || same.grant === null) return [];
+    if (!mayMean(operation, same.grant.token, same.floor)) return [];
     return [{ ...same, grant: { ...same.grant, lease: this.lease(operation, step) } }];
   }
 
@@ -287,10 +313,11 @@ export class LockModel implements Model<LockState> {
     if (result.type === "Unlocked") {
       const same = isOpen && grant.owner === operation.owner && this.withToken(state, result.token);
       if (!same || same.grant === null) return [];
+      if (!mayMean(operation, same.grant.token, same.floor)) return [];
       return [{ ...same, grant: { ...same.grant, released: true } }];
     }
     if (result.type === "InvalidOwner") {
-      return isOpen && grant.owner !== operation.owner ? [state] : [];
+      return isOpen && mustRefuse(state, operation) ? [state] : [];
     }
     if (result.type !== "LockDoesNotExist") return [];
     if (!isOpen) return [state];

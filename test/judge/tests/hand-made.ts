@@ -79,11 +79,16 @@ export function lock(
   owner: string,
   answer: string,
   expiresMs = 1000,
-  more: { readonly resource?: string; readonly ephemeral?: boolean } = {},
+  more: {
+    readonly resource?: string;
+    readonly ephemeral?: boolean;
+    readonly fencingToken?: string;
+  } = {},
 ): Made {
-  const { resource = "r", ephemeral = false } = more;
+  const { resource = "r", ephemeral = false, fencingToken } = more;
   const leaseMs = kind === "try-lock" || kind === "try-extend" ? expiresMs : 0;
-  const operation: Operation = { kind, resource, ephemeral, owner, expiresMs: leaseMs };
+  const meant = fencingToken === undefined ? {} : { fencingToken };
+  const operation: Operation = { kind, resource, ephemeral, owner, expiresMs: leaseMs, ...meant };
   if (answer === "unknown" || answer === "refused") return { operation, result: answer };
   return { operation, result: lockResult(answer) };
 }

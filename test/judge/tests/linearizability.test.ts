@@ -14,10 +14,12 @@ import {
   type LinearizabilityOptions,
   checkLinearizability,
 } from "../checkers/clients/linearizability.js";
-import type { History } from "../history.js";
+import type { History, LockResult } from "../history.js";
 import { leaseTime } from "../models/lease-time.js";
+import { LOCK_OPTIONS, LockModel, type LockState } from "../models/lock.js";
 import {
   type Line,
+  type Made,
   allocate,
   create,
   deleteSequence,
@@ -212,6 +214,61 @@ t.test("P-169 persistent lock: rejected", (test) => {
       lines: [[1, 2, "a", lock("try-lock", "A", "InvalidInput")]],
     },
   ]);
+  test.end();
+});
+
+t.test("Q13 P-169 a change that names its grant: accepted and rejected", (test) => {
+  const named = (kind: "try-extend" | "try-unlock", answer: string, fencingToken: string): Made =>
+    lock(kind, "A", answer, 1000, { fencingToken });
+  const twice: readonly Line[] = [
+    [1, 2, "a", lock("try-lock", "A", "Locked 3")],
+    [3, 4, "a", named("try-unlock", "Unlocked 3", "3")],
+    [5, 6, "a", lock("try-lock", "A", "Locked 4")],
+  ];
+  expect(test, "pass", [
+    {
+      name: "an older grant",
+      lines: [...twice, [7, 8, "a", named("try-unlock", "InvalidOwner", "3")]],
+    },
+    { name: "the one", lines: [...twice, [7, 8, "a", named("try-extend", "Extended 4", "4")]] },
+    {
+      name: "nobody knows of the grant",
+      lines: [
+        [1, 2, "a", lock("try-lock", "A", "unknown")],
+        [3, 4, "a", named("try-unlock", "InvalidOwner", "3")],
+        [5, 6, "b", lock("try-lock", "B", "Busy")],
+      ],
+    },
+  ]);
+  expect(test, "fail", [
+    {
+      name: "it is refused",
+      lines: [...twice, [7, 8, "a", named("try-unlock", "InvalidOwner", "4")]],
+    },
+    {
+      name: "another one is",
+      lines: [...twice, [7, 8, "a", named("try-extend", "Extended 4", "3")]],
+    },
+    { name: "ended", lines: [...twice, [7, 8, "a", named("try-unlock", "Unlocked 4", "3")]] },
+  ]);
+  test.end();
+});
+
+t.test("P-176 a token that later grants have passed is shown no more", (test) => {
+  const model = new LockModel({ ...LOCK_OPTIONS, time: leaseTime(0), ephemeral: false });
+  const lease = { leaseMs: 1000, startMinMs: 0, startMaxMs: 0, seenOver: false };
+  const grant = { owner: "B", token: 12n, lease, released: false };
+  const state = { grant, floor: 12n, term: null };
+  const isHopeless = ({ operation, result }: Made, at: LockState = state): boolean =>
+    model.missing(at, operation, result as LockResult).length > 0;
+  test.ok(isHopeless(lock("try-lock", "A", "Locked 11")));
+  test.ok(isHopeless(lock("try-extend", "A", "Extended 12")), "it is of another owner");
+  test.ok(isHopeless(lock("get-lock", "", "Got 12 A 5")));
+  test.notOk(isHopeless(lock("get-lock", "", "Got 12 B 5")));
+  test.notOk(isHopeless(lock("try-lock", "A", "Locked 13")));
+  test.notOk(isHopeless(lock("try-unlock", "A", "LockDoesNotExist")));
+  const unknown = { ...state, grant: { ...grant, token: null } };
+  test.notOk(isHopeless(lock("get-lock", "", "Got 12 B 5"), unknown), "a grant that is not known");
   test.end();
 });
 

@@ -2,6 +2,7 @@
  * Requests on locks: persistent and ephemeral, and such that must be refused.
  */
 import { encodeText } from "../../../src/base/bytes.js";
+import { Int64 } from "../../../src/base/int64.js";
 import type { Prng } from "../../../src/base/prng.js";
 import {
   type Ask,
@@ -20,20 +21,28 @@ export function lockName(plan: Plan, prng: Prng): string {
   return `lock-${prng.below(plan.locks)}`;
 }
 
+function int64Of(digits: string): Int64 {
+  return Int64.fromBigInt(BigInt(digits));
+}
+
 /** One request on a lock in its two forms. */
 export function askLock(kind: WorkloadKind, operation: LockOperation): Ask {
   const { resource, expiresMs, ephemeral } = operation;
   const durability = ephemeral ? EPHEMERAL : PERSISTENT;
   const owner = encodeText(operation.owner);
   const operations = [operation];
+  const { fencingToken } = operation;
+  const meant = fencingToken === undefined ? {} : { fencingToken: int64Of(fencingToken) };
   switch (operation.kind) {
     case "try-lock":
     case "try-extend": {
-      const request = { kind: operation.kind, resource, owner, expiresMs, durability };
+      const request = { kind: operation.kind, resource, owner, expiresMs, durability, ...meant };
       return { kind, request, operations };
     }
-    case "try-unlock":
-      return { kind, request: { kind: "try-unlock", resource, owner, durability }, operations };
+    case "try-unlock": {
+      const request = { kind: operation.kind, resource, owner, durability, ...meant };
+      return { kind, request, operations };
+    }
     case "get-lock":
       return { kind, request: { kind: "get-lock", resource, durability }, operations };
   }

@@ -8,7 +8,6 @@
  * contract (Q6), and nothing of a try that it gave up (Q14).
  */
 import { encodeText } from "../../../src/base/bytes.js";
-import { Int64 } from "../../../src/base/int64.js";
 import type { Prng } from "../../../src/base/prng.js";
 import type { GoneWait } from "../../judge/checkers/waits/gone-holds-nothing.js";
 import type { StoreMark } from "../../judge/checkers/clients/fenced-store.js";
@@ -17,7 +16,7 @@ import type { LockOperation, LockResult } from "../../judge/operation.js";
 import { Call } from "../clients/call.js";
 import type { ClientCounts } from "../clients/client.js";
 import { askLock } from "../clients/lock-requests.js";
-import { type Ask, EPHEMERAL, PERSISTENT, type SharedWork, pick } from "../clients/workload.js";
+import { EPHEMERAL, PERSISTENT, type SharedWork, pick } from "../clients/workload.js";
 import type { Plan } from "../plan/plan.js";
 import type { Server } from "../world/server.js";
 import type { World } from "../world/world.js";
@@ -130,10 +129,8 @@ export class Waiter {
   private ask(operation: LockOperation, then: (outcome: Outcome) => void, token?: bigint): void {
     const { world, history, plan, calls } = this.parts;
     const parts = { world, history, server: this.server(), name: `waiter-${this.number}` };
-    const plain = askLock("lock", operation);
-    const named = { fencingToken: Int64.fromBigInt(token ?? 0n) };
-    const request = { ...plain.request, ...named } as Ask["request"];
-    const asked = token === undefined ? plain : { ...plain, request };
+    const named = token === undefined ? operation : { ...operation, fencingToken: `${token}` };
+    const asked = askLock("lock", named);
     const manner = { timeoutMs: plan.requestTimeoutMs, forwardHops: 0, vanishAfterMs: null };
     this.open++;
     calls.calls++;
@@ -320,21 +317,21 @@ export class Waiter {
       if (!prng.chance(1, 2)) return this.work(wanted, token, stepsLeft - 1);
       const extend = { kind: "try-extend", resource, ephemeral, owner } as const;
       const operation = { ...extend, expiresMs: leaseMs };
-      const named = this.isNamed(wanted) ? token : undefined;
+      const named = this.drawNamed(token);
       const next = (): void => this.work(wanted, token, stepsLeft - 1);
       this.ask(operation, next, named);
     });
   }
 
-  /** The model of locks knows owners alone: a token is named where an owner has one grant at most. */
-  private isNamed({ owner }: Acquire): boolean {
-    return this.parts.asks.get(owner) === 1 && this.prng.chance(2, 3);
+  /** What changes a grant names it, or its owner alone. */
+  private drawNamed(token: bigint): bigint | undefined {
+    return this.prng.chance(2, 3) ? token : undefined;
   }
 
   private release(wanted: Acquire, token: bigint, triesLeft: number): void {
     const { resource, ephemeral, owner } = wanted;
     const unlock = { kind: "try-unlock", resource, ephemeral, owner, expiresMs: 0 } as const;
-    const named = this.isNamed(wanted) ? token : undefined;
+    const named = this.drawNamed(token);
     const then = (outcome: Outcome): void => {
       if (outcome.kind === "ok" || triesLeft <= 1) return this.done();
       this.later(this.prng.below(100), () => this.release(wanted, token, triesLeft - 1));

@@ -1,5 +1,6 @@
 /** Requests that wait for locks, on the real host and machine of one node. */
 import t from "tap";
+import { assert } from "../../../../src/base/assert.js";
 import { LockType } from "../../../../src/base/result-types.js";
 import type { LockAnswer, WaitControl } from "../../../../src/operations/api/requests.js";
 import type { TryLockRequest } from "../../../../src/operations/api/requests.js";
@@ -219,6 +220,56 @@ t.test("Q3 nobody finds the lock free while somebody waits, whatever the lease",
   t.match(b.answers, [{ type: LockType.locked }]);
   t.match(tried, [{ type: LockType.busy }]);
   t.match(asked, [{ type: LockType.got, owner: Buffer.from("b") }]);
+  t.end();
+});
+
+t.test("Q3 who waits and cannot be granted the lock does not leave it free for readers", (t) => {
+  const bench = new Bench();
+  const partition = bench.partitionOf("r");
+  const other = ["s", "t", "u", "v", "w", "x", "y", "z"].find(
+    (name) => bench.partitionOf(name) === partition,
+  );
+  assert(other !== undefined, "two names are in one partition");
+  bench.ask(lock("r", "a", 1000));
+  const b = send(bench, waiting("b", 30_000));
+  bench.faults.propose = (command) => {
+    const isOfWaiter = command.kind === "try-lock" && command.resource === "r";
+    return isOfWaiter ? { status: "refused", reason: "overloaded" } : null;
+  };
+  bench.world.pass(1001);
+  // The lease is over in the log too.
+  t.match(bench.ask(lock(other, "a", 1000)), { type: LockType.locked });
+  t.match(bench.ask(info("r")), { type: LockType.mustRetry, refusal: "overloaded" });
+  t.equal(b.answers.length, 0);
+  bench.faults.propose = null;
+  bench.world.pass(100);
+  t.match(b.answers, [{ type: LockType.locked }]);
+  t.match(bench.ask(info("r")), { type: LockType.got, owner: Buffer.from("b") });
+  t.end();
+});
+
+t.test("P-182 what a second try of a place is granted after its first lease is given back", (t) => {
+  for (const isAskedAgain of [false, true]) {
+    const bench = new Bench();
+    bench.ask(lock("r", "a", 1000));
+    const b = send(bench, waiting("b", 30_000, 1, 500));
+    // The disk stands still: the try at the end of the lease is in the log, and the release behind it.
+    bench.world.log.automatic = false;
+    bench.world.pass(1001);
+    bench.world.pass(600);
+    const release = bench.send(unlock("r", "a"));
+    const extend = { ...lock("r", "b", 500), kind: "try-extend" } as const;
+    const again = isAskedAgain ? bench.send(extend) : [];
+    bench.world.log.automatic = true;
+    bench.world.log.sync();
+    bench.world.settle();
+    t.match(release, [{ type: LockType.invalidOwner }]);
+    t.match(b.answers, [{ type: LockType.locked }]);
+    if (isAskedAgain) {
+      t.match(again, [{ type: LockType.extended }], "its owner was told that it holds the lock");
+      t.match(bench.ask(info("r")), { type: LockType.got, owner: Buffer.from("b") });
+    } else t.match(bench.ask(info("r")), { type: LockType.doesNotExist }, "nobody was told of it");
+  }
   t.end();
 });
 
