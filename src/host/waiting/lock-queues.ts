@@ -12,6 +12,7 @@
  * leadership everything here ends; nothing of it is granted later. 5. Waiting, cancelling and going
  * away cost no entry.
  */
+import { assert } from "../../base/assert.js";
 import { LOCK_PLACE_KEPT_MS, LOCK_PLACE_REQUESTS_MAX } from "../../base/limits.js";
 import { LockType, type LockCommand } from "../../machine/commands/command.js";
 import { DeadlineSweep } from "../requests/deadline-sweep.js";
@@ -131,16 +132,21 @@ export class LockQueues {
     return true;
   }
 
-  /** Carries out `call`, a release (`path`), with the grant to `place` right behind it. */
+  /**
+   * Carries out `call`, a release (`path`), with the grant to `place` right behind it. If a try of
+   * that place is on its way already, which was made before and may come to nothing, the next one
+   * follows when that is known: two could be granted one after the other, and the second to nobody.
+   */
   release(queue: Queue, call: LockCall, path: HandoffPath, place = queue.first()): void {
     const sinceMs = this.ports.clock.monotonicMs();
     const then = call.then;
     const released = (decision: Decision): void => {
       if (decision.kind === "decided" && decision.type === LockType.unlocked) queue.held = null;
       then(decision);
-      if (place === null) this.settle(queue);
+      if (next === null) this.settle(queue);
     };
-    const next = place === null ? null : this.tryOf(queue, place, sinceMs, path);
+    const isTried = place === null || place.tries > 0;
+    const next = isTried ? null : this.tryOf(queue, place, sinceMs, path);
     this.decisions.make(queue.isEphemeral, { ...call, then: released }, next);
   }
 
@@ -253,6 +259,7 @@ export class LockQueues {
 
   /** `sinceMs`: when the release came that lets it in; null: it asks, or a lease is over. */
   private tryOf(queue: Queue, place: Place, sinceMs: number | null, path: HandoffPath): LockCall {
+    assert(place.tries === 0, "a place has one try on its way at most");
     place.tries++;
     queue.triesOpen++;
     this.dueQueues.remove(queue);
@@ -305,9 +312,7 @@ export class LockQueues {
     { token, leaseLeftMs, leaseAtMs }: Extract<Decision, { kind: "decided" }>,
     isFresh: boolean,
   ): void {
-    if (place.isOut) return this.grantedAgain(queue, place, isFresh);
     queue.remove(place);
-    place.token = token;
     this.keep(place, false);
     if (place.living === 0) return this.giveBack(queue, place, isFresh);
     if (isFresh && !place.isShared && place.living === 1) {
@@ -320,21 +325,6 @@ export class LockQueues {
       if (waiter.isCancelled) this.ends.end(waiter, { kind: "aborted" });
       else this.ends.end(waiter, { kind: "granted", token, leaseLeftMs, decidedAgoMs, waiters });
     }
-  }
-
-  /**
-   * Its other try was granted, and this one found it to be the holder; or that lease was over when
-   * this one was decided, and nobody will be told of the new one.
-   */
-  private grantedAgain(queue: Queue, { owner, token }: Place, isFresh: boolean): void {
-    const nowMs = this.ports.clock.monotonicMs();
-    if (!isFresh || !this.fresh.take(queue.key, owner, token, nowMs)) return;
-    this.tally.givenBack++;
-    this.release(
-      queue,
-      this.unlockOf(queue.resource, owner, () => undefined),
-      "entry",
-    );
   }
 
   /** Nobody waits for the grant: the next one has it, in one more entry. */

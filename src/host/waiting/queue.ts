@@ -82,14 +82,12 @@ export class Place implements DueItem {
   readonly waiters: Waiter[] = [];
   /** Of them, those that were not cancelled. */
   living = 0;
-  /** Its try-locks that are on their way. */
+  /** Its try-locks that are on their way: one at most. */
   tries = 0;
   /** Out of the queue: granted, or given up. */
   isOut = false;
   /** Another request of its owner may be told of a grant that a try of its made. */
   isShared = false;
-  /** Of the grant that it left with. */
-  token = NO_TOKEN;
 
   constructor(
     readonly queue: Queue,
