@@ -90,10 +90,26 @@ export class Dispatch {
       const { resource, owner, durability } = request;
       const { fencingToken } = answer;
       const call = { kind: "give-back", resource, owner, durability, fencingToken } as const;
-      this.giveBack(call, context.requestId, (isGiven) => {
+      const tell = this.byDeadline(context.deadlineMs, (isGiven) => {
         finish(endAnswer(request.kind, isGiven ? "aborted" : "mustRetry", NOWHERE, null));
       });
+      this.giveBack(call, context.requestId, tell);
     };
+  }
+
+  /** Calls `done` once: as it is told, or with false when the time is over (C9). */
+  private byDeadline(deadlineMs: number, done: (isDone: boolean) => void): typeof done {
+    const { clock, timer } = this.serving.ports;
+    let isTold = false;
+    const tell = (isDone: boolean): void => {
+      if (isTold) return;
+      isTold = true;
+      late.cancel();
+      done(isDone);
+    };
+    const leftMs = Math.max(0, Math.ceil(deadlineMs - clock.monotonicMs()));
+    const late = timer.after(leftMs, () => tell(false));
+    return tell;
   }
 
   /** Asks the leader once: whoever leads later does not know who else was told. */

@@ -147,6 +147,14 @@ export class SimNetwork {
     return found;
   }
 
+  /** Some direction delivers late, or little at a time. */
+  get isClogged(): boolean {
+    for (const { slowMs, bytesPerMs } of this.directions.values()) {
+      if (slowMs > 0 || bytesPerMs > 0) return true;
+    }
+    return false;
+  }
+
   isCut(from: number, to: number): boolean {
     return this.direction(from, to).cuts > 0;
   }

@@ -259,10 +259,11 @@ class Run {
   }
 
   private makeWaits(): WaitWorld | null {
-    const { world, plan, servers, history, shared, counts: calls } = this;
+    const { world, network, plan, servers, history, shared, counts: calls } = this;
     const { waits } = plan;
     if (waits === null) return null;
-    return new WaitWorld({ world, plan, waits, servers, history, shared, calls }, CLOCK_DRIFT);
+    const parts = { world, network, plan, waits, servers, history, shared, calls };
+    return new WaitWorld(parts, CLOCK_DRIFT);
   }
 
   private makeUpgrades(): Upgrades | null {

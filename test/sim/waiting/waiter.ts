@@ -23,7 +23,7 @@ import type { World } from "../world/world.js";
 import { ABORTED, type Going, WaitCall } from "./waitcall.js";
 import type { WaitPlan } from "./waitplan.js";
 
-/** Acquires of one client at a time. */
+/** Acquires of one client at a time, at most. */
 const FLOWS_MAX = 2;
 const TRIES_MAX = 6;
 const STEPS_MAX = 4;
@@ -64,7 +64,8 @@ export class Waiter {
   private readonly prng: Prng;
   private isStopped = false;
   private open = 0;
-  private flows = 0;
+  /** What it does one after the other, so many times beside each other. */
+  private flows = 1;
   private serial = 0;
 
   constructor(
@@ -102,10 +103,11 @@ export class Waiter {
     const place = this.drawPlace();
     if (drawn < newcomerPercent) return this.comeNew(place);
     if (drawn < newcomerPercent + readerPercent) return this.read(place, "", () => this.think());
-    if (this.flows >= FLOWS_MAX) return this.think();
-    this.flows++;
     // Who wants two locks begins with the second one before it has the first.
-    if (this.prng.chance(1, 3)) this.think();
+    if (this.flows < FLOWS_MAX && this.prng.chance(1, 3)) {
+      this.flows++;
+      this.think();
+    }
     this.acquire(place);
   }
 
@@ -288,7 +290,6 @@ export class Waiter {
   }
 
   private done(): void {
-    this.flows--;
     this.think();
   }
 

@@ -23,6 +23,7 @@ import type { ClientCounts } from "../clients/client.js";
 import type { SharedWork } from "../clients/workload.js";
 import type { Plan } from "../plan/plan.js";
 import type { HistoryRecorder } from "../../judge/history.js";
+import type { SimNetwork } from "../net/network.js";
 import type { Server } from "../world/server.js";
 import type { World } from "../world/world.js";
 import { QueueTap } from "./queue-tap.js";
@@ -31,12 +32,13 @@ import type { WaitPlan } from "./waitplan.js";
 
 /** How often the leaders are looked at (ms). */
 const LOOK_EVERY_MS = 50;
-/** After a disk works again so much time may pass until nobody is refused any more (ms). */
+/** After a disk or a link works again so much time may pass until nobody is refused any more (ms). */
 const TROUBLE_MS = 2000;
 /** Places are kept that long, and tries that are on their way end (ms). */
 const LAST_PLACES_MS = 3000;
 /** How long nothing may happen then (ms). */
 const QUIET_MS = 6000;
+const LOOK_AT_SLEEP_MS = 500;
 
 const LOCK_COMMANDS: ReadonlySet<string> = new Set([
   ...["try-lock", "try-extend", "try-unlock", "lock-with-note", "extend-grant", "unlock-grant"],
@@ -44,6 +46,7 @@ const LOCK_COMMANDS: ReadonlySet<string> = new Set([
 
 export interface WaitWorldParts {
   readonly world: World;
+  readonly network: Pick<SimNetwork, "isClogged">;
   readonly plan: Plan;
   readonly waits: WaitPlan;
   readonly servers: readonly Server[];
@@ -129,7 +132,7 @@ export class WaitWorld {
     const lockEntries = new Map(this.lockEntries);
     const entries = new Map(this.entries);
     const tries = new Map(this.tap.triesOf);
-    world.run(world.nowMs + QUIET_MS);
+    const slept = this.sleepers(QUIET_MS);
     const { quiesceAfterMs = 0 } = plan.host;
     const since = (now: Map<number, number>, then: Map<number, number>, at: number): number =>
       (now.get(at) ?? 0) - (then.get(at) ?? 0);
@@ -149,10 +152,24 @@ export class WaitWorld {
           lockEntries: since(this.lockEntries, lockEntries, partition),
           tries: since(this.tap.triesOf, tries, partition),
           maySleep: wasQuiet && quiesceAfterMs > 0,
-          sleeps: group.facts().quiesced,
+          sleeps: slept.has(group),
         });
       }
     }
+  }
+
+  /** Who sleeps at some time in that one: leaders are spread anew now and then, and wake for that. */
+  private sleepers(forMs: number): ReadonlySet<unknown> {
+    const { world, servers } = this.parts;
+    const slept = new Set<unknown>();
+    const endMs = world.nowMs + forMs;
+    while (world.nowMs < endMs) {
+      world.run(world.nowMs + LOOK_AT_SLEEP_MS);
+      for (const group of servers.flatMap(({ running }) => [...(running?.node.groups() ?? [])])) {
+        if (group.facts().quiesced) slept.add(group);
+      }
+    }
+    return slept;
   }
 
   /** The verdicts on all that was seen. */
@@ -183,10 +200,11 @@ export class WaitWorld {
   }
 
   private look(): void {
-    const { world, servers } = this.parts;
+    const { world, servers, network } = this.parts;
     world.schedule(LOOK_EVERY_MS, () => {
       this.tap.look(servers);
-      if (servers.some((server) => isTroubled(server, world.nowMs))) {
+      const isTroubled = network.isClogged || servers.some((one) => isHeldUp(one, world.nowMs));
+      if (isTroubled) {
         this.troubledMs.push(world.nowMs);
       }
       this.look();
@@ -218,7 +236,7 @@ function add(into: Map<number, number>, name: number): void {
   into.set(name, (into.get(name) ?? 0) + 1);
 }
 
-function isTroubled({ disk, rows }: Server, nowMs: number): boolean {
+function isHeldUp({ disk, rows }: Server, nowMs: number): boolean {
   const isHung = Math.max(disk.hungUntilMs, rows.hungUntilMs) > nowMs;
   return isHung || disk.isFull || rows.isFull || disk.slowness > 1;
 }

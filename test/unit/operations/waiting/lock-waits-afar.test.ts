@@ -20,10 +20,11 @@ function held(): Trio {
   return trio;
 }
 
-function waitAt(trio: Trio, at: number, owner: string): Wait {
+function waitAt(trio: Trio, at: number, owner: string, withinMs = 1e7): Wait {
   const answers: LockAnswer[] = [];
   const request = { ...lock("r", owner, LEASE_MS), waitMs: 30_000 };
-  const context = { deadlineMs: trio.world.timer.nowMs + 1e7, forwardHops: 0, requestId: "t" };
+  const deadlineMs = trio.world.timer.nowMs + withinMs;
+  const context = { deadlineMs, forwardHops: 0, requestId: "t" };
   const control = trio.node(at).execute(request, context, (answer) => void answers.push(answer));
   trio.world.settle();
   return { answers, control };
@@ -146,5 +147,22 @@ t.test("P-182 a grant is not given back to a leader that does not know who was t
   trio.world.settle();
   t.match(b.answers, [{ type: LockType.mustRetry }]);
   t.match(trio.ask(1, info("r")), { owner: Buffer.from("b") }, "until its lease is over");
+  t.end();
+});
+
+t.test("C9 P-182 the answer comes in its time, whatever becomes of what is given back", (t) => {
+  const trio = held();
+  const b = waitAt(trio, 2, "b", 32_000);
+  whenGranted(trio, 2, () => {
+    b.control?.leave("cancelled");
+    // Nothing that is asked from now on arrives, and no link breaks.
+    trio.fate = ({ from }) => (from === 2 ? "lost" : "arrives");
+  });
+  trio.world.pass(29_000);
+  trio.ask(1, unlock("r", "a"));
+  trio.world.settle();
+  t.equal(b.answers.length, 0);
+  trio.world.pass(3100);
+  t.match(b.answers, [{ type: LockType.mustRetry }], "nobody knows");
   t.end();
 });
