@@ -104,6 +104,8 @@ const IN_FLIGHT_BYTES_MAX = 64 * 1024 * 1024;
 const WATCH_MS = 50;
 /** The same for calls that wait for locks (ms). */
 const WATCH_WAITING_MS = 250;
+/** They may be thousands, each with a deadline of its own: those of so long end together (ms). */
+const WAITING_LATE_MS = 20;
 /** Time for the word that somebody waits no more (ms). */
 const CANCEL_MS = 5000;
 /** The asked node is given so much less time (ms), that its answer arrives within the deadline. */
@@ -121,6 +123,8 @@ export class Calls {
   /** Of them, those that wait for locks. */
   private readonly waiting = new Set<number>();
   private waitingWatchedMs = 0;
+  /** The earliest deadline among them, or an earlier time. */
+  private waitingDueMs = Infinity;
   private readonly peers = new Map<number, Peer>();
   private readonly unreachable = new Map<number, number>();
   private readonly scratch = new ByteWriter(1024);
@@ -193,8 +197,10 @@ export class Calls {
     const size = body.length;
     const call = new Call(to, asking.partition, requestId, deadlineMs, size, waits, ended);
     this.open.set(id, call);
-    if (waits) this.waiting.add(id);
-    else {
+    if (waits) {
+      this.waiting.add(id);
+      this.waitingDueMs = Math.min(this.waitingDueMs, deadlineMs);
+    } else {
       peer.inFlight++;
       peer.inFlightBytes += body.length;
     }
@@ -366,13 +372,20 @@ export class Calls {
   private expire(nowMs: number): number {
     const nextMs = this.expireSome(false, nowMs, WATCH_MS);
     if (this.waiting.size === 0) return nextMs;
-    // Those who wait are many, and in no hurry.
-    if (nowMs >= this.waitingWatchedMs + WATCH_WAITING_MS) {
+    // Those who wait are many, and in no hurry but at their end.
+    if (nowMs >= this.waitingWatchMs) {
       this.waitingWatchedMs = nowMs;
-      this.expireSome(true, nowMs, WATCH_WAITING_MS);
+      this.waitingDueMs = Infinity;
+      const dueMs = this.expireSome(true, nowMs, Infinity);
+      this.waitingDueMs = Math.min(this.waitingDueMs, dueMs);
     }
-    if (this.waiting.size === 0) return nextMs;
-    return Math.min(nextMs, this.waitingWatchedMs + WATCH_WAITING_MS);
+    return this.waiting.size === 0 ? nextMs : Math.min(nextMs, this.waitingWatchMs);
+  }
+
+  /** When those who wait are looked at next. */
+  private get waitingWatchMs(): number {
+    const dueMs = Math.max(this.waitingDueMs, this.waitingWatchedMs + WAITING_LATE_MS);
+    return Math.min(dueMs, this.waitingWatchedMs + WATCH_WAITING_MS);
   }
 
   private expireSome(waits: boolean, nowMs: number, watchMs: number): number {

@@ -117,4 +117,34 @@ export const waitingBugs: readonly RecordBug[] = [
       "    if (isKept && place.tries === 0) return this.keep(place, true);\n    if (place.tries === 0)",
     ],
   ),
+  waits(
+    "P-182",
+    "a release tries for a place whose try is on its way",
+    HERE,
+    "P-182 a place is not granted",
+    [QUEUES, "place === null || place.tries > 0;", "place === null;"],
+    [QUEUES, '    assert(place.tries === 0, "a place has one try on its way at most");\n', ""],
+  ),
+  waits(
+    "P-183",
+    "whoever waits in vain leaves the lock free for readers",
+    HERE,
+    "Q3 who waits and",
+    [
+      "src/operations/locks.ts",
+      '    if (isWaitedFor) return attempt.fail("mustRetry", "overloaded", null);\n',
+      "    void isWaitedFor;\n",
+    ],
+  ),
+  waits(
+    "P-049",
+    "an answer waits for what is given back, however long",
+    AFAR,
+    "C9 P-182 the answer",
+    [
+      "src/operations/dispatch.ts",
+      "Math.max(0, Math.ceil(deadlineMs - clock.monotonicMs()));",
+      "Math.max(1e9, Math.ceil(deadlineMs - clock.monotonicMs()));",
+    ],
+  ),
 ];

@@ -166,3 +166,19 @@ t.test("C9 P-182 the answer comes in its time, whatever becomes of what is given
   t.match(b.answers, [{ type: LockType.mustRetry }], "nobody knows");
   t.end();
 });
+
+t.test("C9 a wait whose answer is lost ends by its deadline, not when it is looked at", (t) => {
+  const trio = held();
+  const first = waitAt(trio, 2, "b", 32_000);
+  trio.fate = ({ from }) => (from === 1 ? "lost" : "arrives");
+  trio.world.pass(170);
+  const second = waitAt(trio, 2, "c", 32_000);
+  trio.world.pass(31_780);
+  t.equal(first.answers.length, 0);
+  trio.world.pass(80);
+  t.match(first.answers, [{ type: LockType.mustRetry }]);
+  t.equal(second.answers.length, 0);
+  trio.world.pass(170);
+  t.match(second.answers, [{ type: LockType.mustRetry }]);
+  t.end();
+});
