@@ -12,7 +12,6 @@
  * leadership everything here ends; nothing of it is granted later. 5. Waiting, cancelling and going
  * away cost no entry.
  */
-import { assert } from "../../base/assert.js";
 import { LOCK_PLACE_KEPT_MS, LOCK_PLACE_REQUESTS_MAX } from "../../base/limits.js";
 import { LockType, type LockCommand } from "../../machine/commands/command.js";
 import { DeadlineSweep } from "../requests/deadline-sweep.js";
@@ -115,10 +114,9 @@ export class LockQueues {
   /** Of one lock, all at once. False: they have ended, or their ends are on their way. */
   leave(waiters: readonly Waiter[], how: Leaving): boolean {
     const [left] = waiters.filter((waiter) => this.withdraw(waiter, how));
-    if (left === undefined) return false;
-    this.settle(left.place.queue);
+    if (left !== undefined) this.settle(left.place.queue);
     this.expect();
-    return true;
+    return left !== undefined;
   }
 
   private withdraw(waiter: Waiter, how: Leaving): boolean {
@@ -133,9 +131,8 @@ export class LockQueues {
   }
 
   /**
-   * Carries out `call`, a release (`path`), with the grant to `place` right behind it. If a try of
-   * that place is on its way already, which was made before and may come to nothing, the next one
-   * follows when that is known: two could be granted one after the other, and the second to nobody.
+   * Carries out `call`, a release (`path`), with the grant to `place` right behind it; or after a
+   * try of it that is on its way, as two could be granted, the second one to nobody.
    */
   release(queue: Queue, call: LockCall, path: HandoffPath, place = queue.first()): void {
     const sinceMs = this.ports.clock.monotonicMs();
@@ -145,8 +142,7 @@ export class LockQueues {
       then(decision);
       if (next === null) this.settle(queue);
     };
-    const isTried = place === null || place.tries > 0;
-    const next = isTried ? null : this.tryOf(queue, place, sinceMs, path);
+    const next = place?.tries === 0 ? this.tryOf(queue, place, sinceMs, path) : null;
     this.decisions.make(queue.isEphemeral, { ...call, then: released }, next);
   }
 
@@ -259,7 +255,6 @@ export class LockQueues {
 
   /** `sinceMs`: when the release came that lets it in; null: it asks, or a lease is over. */
   private tryOf(queue: Queue, place: Place, sinceMs: number | null, path: HandoffPath): LockCall {
-    assert(place.tries === 0, "a place has one try on its way at most");
     place.tries++;
     queue.triesOpen++;
     this.dueQueues.remove(queue);

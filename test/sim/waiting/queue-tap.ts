@@ -23,11 +23,14 @@ import {
   SeenQueue,
   type SeenRequest,
 } from "../../judge/checkers/waits/seen-queues.js";
-import type { History } from "../../judge/history.js";
+import type { Attempt, History, HistoryRecorder, Outcome } from "../../judge/history.js";
+import { type LockResult, objectOf } from "../../judge/operation.js";
 import type { WaitEndsOnce } from "../../judge/checkers/waits/wait-ends-once.js";
 import type { Running, Server } from "../world/server.js";
 import type { World } from "../world/world.js";
 
+/** It is told by the attempt of the client. */
+const DECIDED: Outcome = { kind: "refused", reason: "decided" };
 /** A try that was made so long ago counts as on its way: it may be made again soon (ms). */
 const TRIED_MS = 100;
 
@@ -69,6 +72,7 @@ export class QueueTap {
   constructor(
     private readonly world: World,
     private readonly checks: TapChecks,
+    private readonly history: HistoryRecorder,
   ) {}
 
   /** A life of `server` is open. */
@@ -88,15 +92,32 @@ export class QueueTap {
 
   /**
    * The history without the waits that certainly had no effect, as no leader ever proposed what they
-   * were for: so few are left open that an order can be searched for.
+   * were for: so few are left open that an order can be searched for. And without those that were
+   * told Busy because of who waited: their lock may have been held by nobody yet (Q3).
    */
   effective(history: History): History {
-    const attempts = history.attempts.filter(({ operation, outcome }) => {
-      if (outcome?.kind === "ok" || !("resource" in operation)) return true;
+    const attempts = history.attempts.filter((attempt) => {
+      const { operation, outcome } = attempt;
+      if (!("resource" in operation)) return true;
+      if (outcome?.kind === "ok") return !this.isBusyByWaiters(attempt);
       if (operation.isGiveBack === true) return this.released.has(operation.owner);
       return operation.waitMs === undefined || (this.hopes.get(operation.owner) ?? 0) > 0;
     });
     return { ...history, attempts };
+  }
+
+  private isBusyByWaiters({ operation, outcome, callMs, returnMs }: Attempt): boolean {
+    if (operation.kind !== "try-lock" || outcome?.kind !== "ok") return false;
+    if ((outcome.result as LockResult).type !== "Busy") return false;
+    if (operation.waitMs !== undefined) return true;
+    const lock = objectOf(operation);
+    return this.queues.some(
+      (queue) =>
+        queue.lock === lock &&
+        queue.stretches.some(
+          ({ fromMs, toMs }) => fromMs <= (returnMs ?? Infinity) && toMs >= callMs,
+        ),
+    );
   }
 
   /** Looks at all leaders once. */
@@ -242,7 +263,13 @@ export class QueueTap {
     tried.open++;
     tried.lastMs = proposedMs;
     this.triesOf.set(group.partition, (this.triesOf.get(group.partition) ?? 0) + 1);
+    // A try that nobody knows of any more may be granted beside the one that follows it.
+    const { resource } = command;
+    const operation = { kind: "try-lock", resource, ephemeral: isEphemeral, owner } as const;
+    const id = this.history.call("leader", 0, { ...operation, expiresMs: leaseMs }, proposedMs);
     const then = (decision: Decision): void => {
+      if (decision.kind === "unknown") this.history.lost(id, "a try of the leader", world.nowMs);
+      else this.history.answered(id, DECIDED, world.nowMs);
       tried.open--;
       const isLocked = decision.kind === "decided" && decision.type === LockType.locked;
       const isDone = decision.kind !== "unknown";

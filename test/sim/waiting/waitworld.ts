@@ -84,7 +84,7 @@ export class WaitWorld {
     this.prng = world.prng("waits");
     this.ends = new WaitEndsOnce(drift);
     const { fifo, ends, wakeUps, gone, asks, counts } = this;
-    this.tap = new QueueTap(world, { fifo, ends, wakeUps });
+    this.tap = new QueueTap(world, { fifo, ends, wakeUps }, parts.history);
     const more = { counts, asks, gone: (wait: GoneWait): void => void gone.push(wait) };
     for (let number = 1; number <= waits.clients; number++) {
       this.waiters.push(new Waiter({ ...parts, ...more }, number));
