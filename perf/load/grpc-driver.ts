@@ -237,7 +237,10 @@ async function main(): Promise<void> {
   }
   await new Promise((resolve) => setTimeout(resolve, settings.warmupSeconds * 1000));
   tally.begin();
-  await new Promise((resolve) => setTimeout(resolve, settings.seconds * 1000));
+  await new Promise<void>((resolve) => {
+    tally.whenAnswered(settings.operations, resolve);
+    setTimeout(resolve, settings.seconds * 1000);
+  });
   process.stdout.write(`${JSON.stringify(tally.report(settings))}\n`);
   for (const stop of stops) stop();
   process.exit(tally.errors > 0 ? 1 : 0);

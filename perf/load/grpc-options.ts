@@ -27,6 +27,8 @@ export interface Options extends Address {
   readonly valueBytes: number;
   readonly prefix: string;
   readonly seconds: number;
+  /** Ends the load before its time when so many were answered; 0: never. */
+  readonly operations: number;
   readonly warmupSeconds: number;
 }
 
@@ -63,6 +65,7 @@ export function options(): Options {
       "value-bytes": text("100"),
       prefix: text("perf"),
       seconds: text("5"),
+      operations: text("0"),
       "warmup-seconds": text("1"),
     },
   });
@@ -91,6 +94,7 @@ export function options(): Options {
     valueBytes: Number(values["value-bytes"]),
     prefix: values.prefix,
     seconds: Number(values.seconds),
+    operations: Number(values.operations),
     warmupSeconds: Number(values["warmup-seconds"]),
   };
 }

@@ -18,6 +18,14 @@ export class Tally {
   operations = 0;
   errors = 0;
   startedMs = Infinity;
+  private enough = 0;
+  private onEnough = (): void => undefined;
+
+  /** `then`: when so many were answered since `begin`. */
+  whenAnswered(enough: number, then: () => void): void {
+    this.enough = enough;
+    this.onEnough = then;
+  }
 
   begin(): void {
     this.histogram.reset();
@@ -28,6 +36,7 @@ export class Tally {
 
   answered(outcome: number, latencyMs: number): void {
     this.operations += 1;
+    if (this.operations === this.enough) this.onEnough();
     this.outcomes.set(outcome, (this.outcomes.get(outcome) ?? 0) + 1);
     this.histogram.record(Math.max(1, Math.round(latencyMs * 1000)));
   }

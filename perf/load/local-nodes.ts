@@ -32,13 +32,17 @@ export class LocalNodes {
     private readonly command: readonly string[],
   ) {}
 
-  /** Founds a cluster of nodes 1 to `founders`. `main`: the program; usually that of this tree. */
+  /**
+   * Founds a cluster of nodes 1 to `founders`. `main`: the program; usually that of this tree. `words`
+   * are for Node.
+   */
   static async start(
     flags: readonly string[],
     founders = 3,
     main = serverMain,
+    words: readonly string[] = [],
   ): Promise<LocalNodes> {
-    const nodes = new LocalNodes(founders, flags, [process.execPath, main]);
+    const nodes = new LocalNodes(founders, flags, [process.execPath, ...words, main]);
     // All at once: a port that was let go may be drawn again.
     const drawn = await freePorts(3 * founders);
     for (let id = 1; id <= founders; id++) {

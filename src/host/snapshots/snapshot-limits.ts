@@ -46,6 +46,11 @@ export interface SnapshotSettings {
   readonly retryMaxMs: number;
   /** Rows of former states deleted in one go. */
   readonly sweepRows: number;
+  /**
+   * Groups that are looked at for such rows in one go (two scans each): a node does not rest until
+   * all are through.
+   */
+  readonly sweepGroups: number;
 }
 
 export const DEFAULT_SNAPSHOT_SETTINGS: SnapshotSettings = {
@@ -67,6 +72,7 @@ export const DEFAULT_SNAPSHOT_SETTINGS: SnapshotSettings = {
   retryMs: 1000,
   retryMaxMs: 30_000,
   sweepRows: 500,
+  sweepGroups: 16,
 };
 
 /** Whether a transfer that began `elapsedMs` ago and moved `bytes` is not worth going on. */

@@ -319,10 +319,15 @@ export class Snapshots {
     this.tick(nowMs);
   }
 
-  /** Deletes some rows of states that nobody needs, one group at a time. */
+  /** Deletes some rows of states that nobody needs. Most groups have none: many are looked at. */
   private sweep(): void {
-    const group = this.sweeping[0];
-    if (group === undefined || !this.deps.mayFill()) return;
-    if (group.machine.sweep(this.deps.settings.sweepRows) === 0) this.sweeping.shift();
+    let leftRows = this.deps.settings.sweepRows;
+    for (let looks = 0; looks < this.deps.settings.sweepGroups && leftRows > 0; looks++) {
+      const group = this.sweeping[0];
+      if (group === undefined || !this.deps.mayFill()) return;
+      const rows = group.machine.sweep(leftRows);
+      if (rows === 0) this.sweeping.shift();
+      leftRows -= rows;
+    }
   }
 }

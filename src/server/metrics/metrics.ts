@@ -97,7 +97,7 @@ export class Metrics implements MeterPort {
   private sources: MetricSources | null = null;
   readonly load = new RecentLoad(systemClock.monotonicMs, () => this.tally.totals());
   readonly traffic = new TrafficTally();
-  private readonly process = new ProcessFigures();
+  private readonly process = new ProcessFigures((lateMs) => this.load.loopCame(lateMs));
   private readonly observed = new Observed();
   private readonly joint = new JointAges(systemClock.monotonicMs);
   private readonly flushes = this.histogram(
@@ -338,6 +338,5 @@ export class Metrics implements MeterPort {
   close(): void {
     this.sources?.census.close();
     this.process.close();
-    this.load.close();
   }
 }

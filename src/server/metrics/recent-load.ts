@@ -6,16 +6,33 @@
  * it is at most twice WINDOW_MS old. A rate is that of the last window. 2. Observing costs no
  * allocation.
  */
-import { monitorEventLoopDelay } from "node:perf_hooks";
 import type { LoadPort } from "../../ports.js";
 
 const WINDOW_MS = 10_000;
 /** Durations kept of one window; the latest ones. */
 const DURATIONS_MAX = 1024;
-const NANOS_PER_MS = 1e6;
-/** A node at rest is woken so often: 500 samples of a window are enough for its worst percent. */
-const RESOLUTION_MS = 20;
 const WORST = 0.99;
+
+/** Durations of one window. */
+class Durations {
+  private readonly kept = new Float64Array(DURATIONS_MAX);
+  private count = 0;
+
+  add(durationMs: number): void {
+    this.kept[this.count++ % DURATIONS_MAX] = durationMs;
+  }
+
+  clear(): void {
+    this.count = 0;
+  }
+
+  /** 0 when there are none. */
+  worstMs(): number {
+    const count = Math.min(this.count, DURATIONS_MAX);
+    const sorted = this.kept.slice(0, count).sort();
+    return sorted[Math.ceil(count * WORST) - 1] ?? 0;
+  }
+}
 
 interface Counted {
   readonly requests: number;
@@ -23,13 +40,13 @@ interface Counted {
 }
 
 export class RecentLoad implements LoadPort {
-  private readonly delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
-  private readonly syncs = new Float64Array(DURATIONS_MAX);
-  private syncCount = 0;
+  private readonly lags = new Durations();
+  private readonly syncs = new Durations();
   private windowEndMs: number;
   private lastLagMs = 0;
   private lastSyncMs = 0;
-  private largestLagMs = 0;
+  /** Since the start (ms). */
+  loopLagMaxMs = 0;
   private counted: Counted & { readonly atMs: number };
   private rates: Counted = { requests: 0, failed: 0 };
 
@@ -41,27 +58,27 @@ export class RecentLoad implements LoadPort {
     const atMs = nowMs();
     this.windowEndMs = atMs + WINDOW_MS;
     this.counted = { atMs, requests: 0, failed: 0 };
-    this.delay.enable();
   }
 
-  /** Since the start (ms). */
-  get loopLagMaxMs(): number {
-    return Math.max(this.largestLagMs, this.delay.max / NANOS_PER_MS - RESOLUTION_MS);
+  /** The event loop came round so late. */
+  loopCame(lateMs: number): void {
+    this.lags.add(lateMs);
+    if (lateMs > this.loopLagMaxMs) this.loopLagMaxMs = lateMs;
   }
 
   /** A durable write of the log took so long. */
   logSynced(durationMs: number): void {
-    this.syncs[this.syncCount++ % DURATIONS_MAX] = durationMs;
+    this.syncs.add(durationMs);
   }
 
   loopLagP99Ms(): number {
     this.turnOver();
-    return Math.max(this.lastLagMs, this.lagMs());
+    return Math.max(this.lastLagMs, this.lags.worstMs());
   }
 
   logSyncP99Ms(): number {
     this.turnOver();
-    return Math.max(this.lastSyncMs, this.syncMs());
+    return Math.max(this.lastSyncMs, this.syncs.worstMs());
   }
 
   requestsPerSecond(): number {
@@ -74,37 +91,20 @@ export class RecentLoad implements LoadPort {
     return this.rates.failed;
   }
 
-  close(): void {
-    this.delay.disable();
-  }
-
   private turnOver(): void {
     const nowMs = this.nowMs();
     if (nowMs < this.windowEndMs) return;
     // Nobody asked for long: what was measured meanwhile is no window of its own.
     this.windowEndMs = nowMs + WINDOW_MS;
-    this.lastLagMs = this.lagMs();
-    this.lastSyncMs = this.syncMs();
-    this.largestLagMs = this.loopLagMaxMs;
-    this.delay.reset();
-    this.syncCount = 0;
+    this.lastLagMs = this.lags.worstMs();
+    this.lastSyncMs = this.syncs.worstMs();
+    this.lags.clear();
+    this.syncs.clear();
     const { atMs, ...before } = this.counted;
     const counted = this.totals();
     const seconds = (nowMs - atMs) / 1000;
     const requests = (counted.requests - before.requests) / seconds;
     this.rates = { requests, failed: (counted.failed - before.failed) / seconds };
     this.counted = { ...counted, atMs: nowMs };
-  }
-
-  private lagMs(): number {
-    if (this.delay.count === 0) return 0;
-    return Math.max(0, this.delay.percentile(100 * WORST) / NANOS_PER_MS - RESOLUTION_MS);
-  }
-
-  private syncMs(): number {
-    const count = Math.min(this.syncCount, DURATIONS_MAX);
-    if (count === 0) return 0;
-    const sorted = this.syncs.slice(0, count).sort();
-    return sorted[Math.ceil(count * WORST) - 1] ?? 0;
   }
 }
