@@ -56,6 +56,17 @@ function place(path, contents, time) {
   renameSync(aside, path);
 }
 
+/**
+ * What a comment may have beyond ASCII doubles what the source of a bundle takes in memory for as long as the program runs; what
+ * matters to the program is escaped already.
+ */
+function asciiOf(text) {
+  return text.replace(
+    /[^\x00-\x7f]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}
+
 function removeOldChunks(folder, now) {
   for (const name of readdirSync(folder)) {
     const path = join(folder, name);
@@ -94,7 +105,10 @@ async function bundle({ name, entry, sources, left, shape }, { root, isStale, fi
   // The entry comes last: what it names is there.
   const isEntry = (file) => basename(file.path) === `${name}.js`;
   const files = [...result.outputFiles].sort((a, b) => Number(isEntry(a)) - Number(isEntry(b)));
-  for (const file of files) place(file.path, file.contents, started);
+  for (const file of files) {
+    const isCode = file.path.endsWith(".js");
+    place(file.path, isCode ? asciiOf(file.text) : file.contents, started);
+  }
   removeOldChunks(folder, started.getTime());
   return 1;
 }
