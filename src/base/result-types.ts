@@ -87,6 +87,20 @@ export const WatchEnd = {
   forbidden: 7,
 } as const;
 
+/** The names of a table by their numbers, as texts have them: `lock-expired`. */
+export function hyphenedNames(
+  table: Readonly<Record<string, number>>,
+): ReadonlyMap<number, string> {
+  const names = new Map<number, string>();
+  for (const [name, number] of Object.entries(table)) {
+    names.set(
+      number,
+      name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`),
+    );
+  }
+  return names;
+}
+
 /** The names of a table's types by their numbers. */
 export function typeNames(table: Readonly<Record<string, number>>): ReadonlyMap<number, string> {
   const names = new Map<number, string>();

@@ -76,6 +76,10 @@ export interface RestServerOptions {
   readonly connections: ConnectionBudget | null;
   /** Counts answers that wait for clients over all front ends. */
   readonly unsent: UnsentBytes;
+  /** Unsent bytes of one stream of changes, then nothing more is told. */
+  readonly watchStreamBufferBytes: number;
+  /** --max-response-bytes. */
+  readonly responseMaxBytes: number;
   /** How long clients may take to send; SENDING_TIMES unless a test is in a hurry. */
   readonly sendingTimes: SendingTimes;
   /** Adds POST /v1/benchmark/noop, against which the load tests compare. */
@@ -127,6 +131,8 @@ class Server implements RestServer {
       observer: options.observer,
       unsent: new UnsentAnswers(options.unsent),
       browsers: options.browsers,
+      authenticator: options.authenticator,
+      lasting: new Set(),
       draining: false,
       inFlight: 0,
       receiving: new Set(),
@@ -364,6 +370,7 @@ class Server implements RestServer {
 
   drain(): void {
     this.state.draining = true;
+    for (const end of [...this.state.lasting]) end();
     for (const listener of this.listeners) listener.drain();
   }
 

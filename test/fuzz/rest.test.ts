@@ -30,6 +30,8 @@ const routes = restRoutes({
   metrics: null,
   nodeDebug: null,
   console: null,
+  watchStreamBufferBytes: 1024,
+  responseMaxBytes: 1024,
   benchmarkRoute: false,
 });
 const tables: readonly (readonly [string, MemberTable])[] = routes.flatMap((route) =>

@@ -9,18 +9,19 @@
  */
 import type { IncomingMessage } from "node:http";
 import { assert } from "../../base/assert.js";
+import type { UnsentBytes } from "../../base/unsent.js";
 import type { CallerName, Refusal, RequestContext } from "../../operations/api/requests.js";
 import { traceOf } from "../../operations/api/tracing.js";
 import { type BrowserRules, sharingHeaders } from "./browsers.js";
+import { type Access, type Authenticator, checkAccess } from "./access.js";
+import { LastingResponse, type LastingOwner, type PieceSink } from "./lasting.js";
 import type { UnsentAnswers } from "./unsent.js";
 import { type Clash, type ProblemCode, problemText } from "./problems.js";
 
 /** The part of a response that HTTP/1 and HTTP/2 have in common. */
-export interface ResponseSink {
+export interface ResponseSink extends PieceSink {
   writeHead(status: number, headers: Readonly<Record<string, string | number>>): unknown;
-  write(text: string): unknown;
   end(text?: string | Buffer): unknown;
-  once(event: "close", listener: () => void): unknown;
   destroy(): unknown;
 }
 
@@ -39,6 +40,10 @@ export interface ServerState {
   readonly observer: RestObserver | null;
   readonly unsent: UnsentAnswers;
   readonly browsers: BrowserRules;
+  /** null = every caller is admin. */
+  readonly authenticator: Authenticator | null;
+  /** What is to end when the server drains, although nothing asked it to. */
+  readonly lasting: Set<() => void>;
   /** Shutting down: answers ask the client to close the connection. */
   draining: boolean;
   /** Exchanges without an answer. */
@@ -54,6 +59,7 @@ export type ExtraHeaders = Readonly<Record<string, string>>;
 const NOBODY: CallerName = { name: "", rate: null };
 const JSON_TYPE = "application/json";
 const PROBLEM_TYPE = "application/problem+json";
+export const EVENT_STREAM_TYPE = "text/event-stream";
 export const TEXT_TYPE = "text/plain; charset=utf-8";
 const RETRY_AFTER_SECONDS = "1";
 const HOPS = /^[0-9]{1,9}$/;
@@ -120,6 +126,11 @@ export class Exchange {
     return this.state.unsent.isFull;
   }
 
+  /** Counts what waits for clients, over all front ends. */
+  get unsent(): UnsentBytes {
+    return this.state.unsent.count;
+  }
+
   /** False when so large an answer would be one too many that waits for its client. */
   admits(characters: number): boolean {
     return this.state.unsent.admits(characters);
@@ -143,6 +154,42 @@ export class Exchange {
       caller: this.caller,
       trace: traceOf(traceparent as string | undefined),
     };
+  }
+
+  /** Whether the caller may still do what `access` is needed for: credentials can be taken back. */
+  isStillPermitted(access: Access): boolean {
+    const { authenticator } = this.state;
+    return checkAccess(this.raw, access, authenticator).verdict === "permitted";
+  }
+
+  /** Has `end` called when the server drains, unless the returned function was called before. */
+  whenDraining(end: () => void): () => void {
+    const { lasting } = this.state;
+    lasting.add(end);
+    return () => void lasting.delete(end);
+  }
+
+  /** Begins an answer that goes on; over with `lasted`. */
+  last(type: string, owner: LastingOwner): LastingResponse {
+    assert(!this.ended, "a request is answered once");
+    const headers: Record<string, string | number> = {
+      "content-type": type,
+      "cache-control": "no-store",
+      // Proxies that gather answers would keep it for ever.
+      "x-accel-buffering": "no",
+      "x-request-id": this.requestId,
+    };
+    const { raw, state, sink } = this;
+    if (raw.headers.origin !== undefined) {
+      Object.assign(headers, sharingHeaders(raw, state.browsers));
+    }
+    sink.writeHead(200, headers);
+    return new LastingResponse(sink, state.unsent.count, owner);
+  }
+
+  /** An answer that went on is over. */
+  lasted(): void {
+    if (!this.ended) this.finish(200);
   }
 
   /** Has `callback` called if the client goes away before its answer. */

@@ -9,6 +9,7 @@ import { Kind, type Member, type MemberTable } from "../json/members.js";
 import { PROBLEM_TITLES } from "./problems.js";
 import type { Route } from "./route.js";
 import type { Schema } from "./schemas.js";
+import { EVENT_STREAM_TYPE } from "./exchange.js";
 
 type Json = string | number | boolean | null | readonly Json[] | { readonly [name: string]: Json };
 type JsonObject = { readonly [name: string]: Json };
@@ -85,6 +86,8 @@ function memberSchema(member: Member<unknown>): JsonObject {
       return { type: ["string", "null"], contentEncoding: "base64", description };
     case Kind.durability:
       return { enum: [0, 1, "Ephemeral", "Persistent", null], description };
+    case Kind.texts:
+      return { type: ["array", "null"], items: { type: "string" }, description };
     case Kind.items: {
       const source = member.items;
       const items = source === null ? {} : tableSchema(source.table);
@@ -128,7 +131,9 @@ function commonStatuses(route: Route): number[] {
 function responses(route: Route): JsonObject {
   const content: JsonObject =
     route.answer === null
-      ? { "text/plain": { schema: { type: "string" } } }
+      ? {
+          [route.lasts === true ? EVENT_STREAM_TYPE : "text/plain"]: { schema: { type: "string" } },
+        }
       : { "application/json": { schema: schemaJson(route.answer) } };
   const map: Record<string, Json> = { "200": { description: "the answer", content } };
   for (const status of commonStatuses(route)) {

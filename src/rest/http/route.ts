@@ -22,7 +22,7 @@ export interface Route {
   readonly path: string;
   readonly access: Access;
   readonly summary: string;
-  readonly tag: "locks" | "sequences" | "kv" | "cluster" | "ranges" | "backups" | "node";
+  readonly tag: "locks" | "sequences" | "kv" | "cluster" | "ranges" | "backups" | "watch" | "node";
   /**
    * Request members; null = none, and then an empty body is accepted. GET routes have no body at
    * all.
@@ -31,6 +31,8 @@ export interface Route {
   readonly query: readonly QueryParameter[];
   /** The answer of status 200; null = text. */
   readonly answer: Schema | null;
+  /** The answer goes on while the call lasts. */
+  readonly lasts?: true;
   /** Statuses beyond 200 that the route itself gives, for the document. */
   readonly statuses: readonly number[];
   /** Data routes: the kind of request, and that query parameters mean nothing there. */

@@ -16,7 +16,7 @@ export interface Closing {
 }
 
 export class UnsentAnswers {
-  constructor(private readonly count: UnsentBytes) {}
+  constructor(readonly count: UnsentBytes) {}
 
   /** True when so much waits that nothing new is to be begun. */
   get isFull(): boolean {

@@ -143,6 +143,8 @@ class Decoder {
         return token === Token.text ? this.owner(path) : this.wrongType(path, "a text");
       case Kind.items:
         return token === Token.array ? this.items(member, path) : this.wrongType(path, "a list");
+      case Kind.texts:
+        return token === Token.array ? this.texts(path) : this.wrongType(path, "a list");
       default:
         this.transactional(member.kind, token, into, path);
         return true;
@@ -237,6 +239,19 @@ class Decoder {
     this.object(STAMP_TABLE, stamp, prefix);
     into.plain = into.plain && stamp.plain;
     into.misfit ??= stamp.misfit;
+  }
+
+  private texts(path: string): string[] {
+    const { reader } = this;
+    const list: string[] = [];
+    let count = 0;
+    for (let has = reader.openArray(); has; has = reader.moreElements()) {
+      if (reader.peek() !== Token.text) this.wrongType(`${path}[${count}]`, "a text");
+      else if (list.length < ITEMS_KEPT_MAX) list.push(reader.readText());
+      else reader.skip();
+      count++;
+    }
+    return list;
   }
 
   private items(member: Member<unknown>, path: string): unknown[] {

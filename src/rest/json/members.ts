@@ -26,6 +26,7 @@ export const Kind = {
   emptyInteger: 10,
   emptyPolicy: 11,
   uint64: 12,
+  texts: 13,
 } as const;
 
 /** What one object held. */
@@ -119,6 +120,10 @@ export function int32(name: string, note: string): Member<number> {
 }
 export function optionalInt32(name: string, note: string): Member<number | null> {
   return member<number | null>(name, Kind.int32, null, note);
+}
+/** A list of texts. */
+export function texts(name: string, note: string): Member<readonly string[] | null> {
+  return member<readonly string[] | null>(name, Kind.texts, null, note);
 }
 export function bool(name: string, note: string): Member<boolean> {
   return member(name, Kind.bool, false, note);

@@ -17,6 +17,8 @@ import type { NodeDebugPort } from "../../operations/api/node-debug.js";
 import { openApiText } from "../http/openapi.js";
 import type { Route } from "../http/route.js";
 import { SEQUENCE_ROUTES } from "./sequence-routes.js";
+import { watchPollRoute } from "./watch-poll.js";
+import { watchStreamRoute } from "./watch-stream.js";
 
 export interface RouteOptions {
   readonly version: string;
@@ -25,6 +27,8 @@ export interface RouteOptions {
   readonly metrics: MetricsSource | null;
   readonly nodeDebug: NodeDebugPort | null;
   readonly console: ConsoleFiles | null;
+  readonly watchStreamBufferBytes: number;
+  readonly responseMaxBytes: number;
   readonly benchmarkRoute: boolean;
 }
 
@@ -50,6 +54,8 @@ export function restRoutes(options: RouteOptions): readonly Route[] {
     ...LOCK_ADMIN_ROUTES,
     ...SEQUENCE_ROUTES,
     ...KV_ROUTES,
+    watchPollRoute(options.responseMaxBytes),
+    watchStreamRoute(options.watchStreamBufferBytes),
     HEALTH_ROUTE,
     ...callRoutes({
       admin: options.adminTimeoutMs,

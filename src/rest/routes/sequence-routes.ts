@@ -68,26 +68,29 @@ const reserveTable = tableOf(
   durability(),
 );
 
+/** A sequence, or null. */
+export const SEQUENCE: Schema = {
+  object: {
+    name: "text",
+    currentValue: "int64",
+    initialValue: "int64",
+    increment: "int64",
+    maxValue: "int64-or-null",
+    blockSize: "int32-or-null",
+    incarnation: "int64",
+    revision: "int64",
+    durability: "text-or-int32",
+    createdAt: "stamp",
+    updatedAt: "stamp",
+  },
+  orNull: true,
+};
+
 const ANSWER: Schema = {
   object: {
     servedFrom: "text-or-null",
     type: "text-or-int32",
-    sequence: {
-      object: {
-        name: "text",
-        currentValue: "int64",
-        initialValue: "int64",
-        increment: "int64",
-        maxValue: "int64-or-null",
-        blockSize: "int32-or-null",
-        incarnation: "int64",
-        revision: "int64",
-        durability: "text-or-int32",
-        createdAt: "stamp",
-        updatedAt: "stamp",
-      },
-      orNull: true,
-    },
+    sequence: SEQUENCE,
     allocation: {
       object: {
         name: "text-or-null",
@@ -108,7 +111,7 @@ function typeText(type: number, numeric: boolean): string {
   return numeric ? String(type) : `"${TYPE_NAMES.get(type) ?? "Error"}"`;
 }
 
-function sequenceText(view: SequenceView | null, numeric: boolean): string {
+export function sequenceText(view: SequenceView | null, numeric: boolean): string {
   if (view === null) return "null";
   return (
     `{"name":${quoted(view.name)},"currentValue":${view.currentValue.toString()},` +

@@ -98,6 +98,8 @@ function makeRest(
     observer: ends.metrics.traffic.rest,
     connections: ends.connections,
     unsent: ends.unsent,
+    watchStreamBufferBytes: config.watchStreamBufferBytes,
+    responseMaxBytes: config.maxResponseBytes,
     sendingTimes: SENDING_TIMES,
     benchmarkRoute: config.benchmarkRoutes,
     onFault: ends.onFault,

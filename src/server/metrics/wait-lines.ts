@@ -6,7 +6,7 @@
 import type { Distribution } from "../../host/requests/distribution.js";
 import type { WaitTally } from "../../host/waiting/wait-tally.js";
 import type { WatchTally } from "../../host/watching/watch-tally.js";
-import { WatchEventType, WatchKind } from "../../base/result-types.js";
+import { hyphenedNames, WatchEventType, WatchKind } from "../../base/result-types.js";
 import { family, histogramLines, scalar } from "./exposition.js";
 
 /** `times`: in milliseconds. */
@@ -36,11 +36,6 @@ export function waitLines(lines: string[], tally: WaitTally): void {
   timeLines(lines, times, "From a release to the grant of the next one", tally.handoffTimes);
 }
 
-/** The names of a table, as labels have them. */
-function labelOf(name: string): string {
-  return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
-}
-
 function byNumber(
   lines: string[],
   series: string,
@@ -48,9 +43,9 @@ function byNumber(
   table: Readonly<Record<string, number>>,
   counts: readonly number[],
 ): void {
-  for (const [name, number] of Object.entries(table)) {
+  for (const [number, name] of hyphenedNames(table)) {
     if (number === 0) continue;
-    lines.push(`${series}{${label}="${labelOf(name)}"} ${counts[number] ?? 0}`);
+    lines.push(`${series}{${label}="${name}"} ${counts[number] ?? 0}`);
   }
 }
 

@@ -451,6 +451,8 @@ export const CONTRACT_PATHS: readonly (readonly [
     (n) => ["POST", `/v1/locks/${n}`, "writer"] as const,
   ),
   ["POST", "/v1/locks/list", "reader"],
+  ["POST", "/v1/watch/poll", "reader"],
+  ["GET", "/v1/watch/stream", "reader"],
   ["POST", "/v1/locks/force-unlock", "admin"],
   ["POST", "/v1/locks/audit", "admin"],
   ["POST", "/v1/sequences/get", "reader"],

@@ -69,6 +69,8 @@ export async function startRig(
     browsers: OWN_ORIGIN_ONLY,
     connections: null,
     unsent: new UnsentBytes(),
+    watchStreamBufferBytes: 64 * 1024,
+    responseMaxBytes: 1 << 20,
     sendingTimes: SENDING_TIMES,
     benchmarkRoute: false,
     onFault: (error) => faults.push(error),
