@@ -130,11 +130,14 @@ function waitEnded(attempt: LockAttempt, wait: WaitControl, end: WaitEnd): void 
   switch (end.kind) {
     case "granted": {
       serving.ports.meter.lockGranted();
-      const { token, leaseLeftMs, decidedAgoMs, waiters } = end;
+      const { token, decidedAgoMs, waiters } = end;
       const answer = lockAnswer(LockType.locked, Int64.fromBigInt(token), origin);
-      // Never longer than it was: whoever holds the lock counts its lease by this.
-      const untilThenMs = Math.max(0, Math.floor(waitedMs - decidedAgoMs));
-      return done({ ...answer, leaseLeftMs, waitedMs: untilThenMs, waiters });
+      // Never longer than it was: whoever holds the lock counts its lease by this. Who shares a place
+      // may have come after the lease began.
+      const untilThenMs = Math.floor(waitedMs - decidedAgoMs);
+      const lateMs = Math.max(0, -untilThenMs);
+      const leaseLeftMs = end.leaseLeftMs === null ? null : Math.max(0, end.leaseLeftMs - lateMs);
+      return done({ ...answer, leaseLeftMs, waitedMs: Math.max(0, untilThenMs), waiters });
     }
     case "busy": {
       const { position, waiters } = end;

@@ -146,4 +146,9 @@ export const waitingBugs: readonly RecordBug[] = [
       "Math.max(1e9, Math.ceil(deadlineMs - clock.monotonicMs()));",
     ],
   ),
+  waits("P-184", "who came after a lease began believes it as a whole", HERE, "Q6 T4 who shares", [
+    "src/operations/locks.ts",
+    "Math.max(0, end.leaseLeftMs - lateMs);",
+    "Math.max(0, end.leaseLeftMs - Math.min(0, lateMs));",
+  ]),
 ];

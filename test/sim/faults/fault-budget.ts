@@ -43,6 +43,8 @@ export class Atlas {
   readonly doomed = new Set<Server>();
   private readonly configs = new Map<number, { index: number; membership: Membership }>();
   private readonly places = new Map<number, Place>();
+  /** Replicas that have something of their group: the others await a snapshot, and vote for nobody. */
+  private readonly begun = new Set<number>();
 
   constructor(
     private readonly servers: readonly Server[],
@@ -65,6 +67,8 @@ export class Atlas {
     const group = node.group(partitionId(partition));
     if (group === null) return;
     const { machine } = group;
+    if (machine.appliedIndex > 0) this.begun.add(key);
+    else this.begun.delete(key);
     if (machine.membershipIndex !== place.membershipIndex) {
       place.membershipIndex = machine.membershipIndex;
       // Of a group whose members never changed this is how it began; who awaits a snapshot has none.
@@ -145,15 +149,16 @@ export class Atlas {
       !server.isRetired &&
       !this.doomed.has(server) &&
       !lost.has(server);
-    const stands = (voters: readonly number[]): boolean => {
+    const stands = (partition: number, voters: readonly number[]): boolean => {
       const counted = this.servers.filter((server) => {
         if ((gone.has(server) || this.leaving.has(server)) && isHealthy(server)) return false;
         const isLate = server.isJoiner || server.isReadmitted;
         const mayVoteYet = isLate && !isHealthy(server) && !server.isRetired;
         return voters.includes(server.nodeId) || mayVoteYet;
       });
-      const healthy = counted.filter(isHealthy);
-      return healthy.length * 2 > counted.length;
+      const isWhole = (server: Server): boolean =>
+        isHealthy(server) && this.mayHaveBegun(server, partition);
+      return counted.filter(isWhole).length * 2 > counted.length;
     };
     const isMajority = (voters: readonly number[]): boolean => {
       const healthy = this.servers.filter((each) => {
@@ -176,9 +181,17 @@ export class Atlas {
         if (outcomesOf(membership, record, leaving).every((each) => isMajority(each))) continue;
         return false;
       }
-      if (!stands(voters) || (votersOutgoing.length > 0 && !stands(votersOutgoing))) return false;
+      if (!stands(partition, voters)) return false;
+      if (votersOutgoing.length > 0 && !stands(partition, votersOutgoing)) return false;
     }
     return true;
+  }
+
+  /** A replica of which nothing was seen yet, in a group that others have begun, awaits a snapshot. */
+  private mayHaveBegun({ nodeId }: Server, partition: number): boolean {
+    const keyOf = (node: number): number => node * 4096 + partition;
+    if (this.begun.has(keyOf(nodeId))) return true;
+    return !this.servers.some((other) => this.begun.has(keyOf(other.nodeId)));
   }
 
   /** Nobody needs anything of it any more. */

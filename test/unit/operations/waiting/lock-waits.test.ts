@@ -155,6 +155,29 @@ t.test("Q7 requests of one owner share a place and are answered alike, four at m
   t.end();
 });
 
+t.test("Q6 T4 who shares a place believes no longer than the grant, which may be older", (t) => {
+  const bench = new Bench();
+  bench.world.log.automatic = false;
+  const first = send(bench, waiting("b", 30_000, 1, 500));
+  bench.world.pass(300);
+  const second = send(bench, waiting("b", 29_700, 1, 500));
+  bench.world.pass(50);
+  bench.world.log.automatic = true;
+  bench.world.log.sync();
+  bench.world.settle();
+  for (const [{ answers }, askedMs] of [
+    [first, 0],
+    [second, 300],
+  ] as const) {
+    t.match(answers, [{ type: LockType.locked }]);
+    const [answer] = answers;
+    const untilMs = askedMs + (answer?.waitedMs ?? 0) + (answer?.leaseLeftMs ?? Infinity);
+    t.ok(untilMs <= 500, `asked at ${askedMs}: believed until ${untilMs}`);
+    t.ok(untilMs >= 490);
+  }
+  t.end();
+});
+
 t.test("Q8 a place is kept for a moment for who may come back", (t) => {
   const bench = new Bench();
   bench.ask(lock("r", "a", 60_000));
