@@ -32,6 +32,7 @@ import {
 } from "./api/requests.js";
 import { executeAllocation, executeSequence } from "./sequences.js";
 import { Attempt, type Fail } from "./serving/attempt.js";
+import { byDeadline } from "./serving/by-deadline.js";
 import type { Place } from "./serving/placement.js";
 import type { Serving } from "./serving/serving.js";
 import { NOWHERE, endAnswer } from "./api/shapes.js";
@@ -90,26 +91,11 @@ export class Dispatch {
       const { resource, owner, durability } = request;
       const { fencingToken } = answer;
       const call = { kind: "give-back", resource, owner, durability, fencingToken } as const;
-      const tell = this.byDeadline(context.deadlineMs, (isGiven) => {
+      const tell = byDeadline(this.serving.ports, context.deadlineMs, (isGiven) => {
         finish(endAnswer(request.kind, isGiven ? "aborted" : "mustRetry", NOWHERE, null));
       });
       this.giveBack(call, context.requestId, tell);
     };
-  }
-
-  /** Calls `done` once: as it is told, or with false when the time is over (C9). */
-  private byDeadline(deadlineMs: number, done: (isDone: boolean) => void): typeof done {
-    const { clock, timer } = this.serving.ports;
-    let isTold = false;
-    const tell = (isDone: boolean): void => {
-      if (isTold) return;
-      isTold = true;
-      late.cancel();
-      done(isDone);
-    };
-    const leftMs = Math.max(0, Math.ceil(deadlineMs - clock.monotonicMs()));
-    const late = timer.after(leftMs, () => tell(false));
-    return tell;
   }
 
   /** Asks the leader once: whoever leads later does not know who else was told. */

@@ -29,6 +29,7 @@ import { lockAnswer } from "./api/shapes.js";
 import type { Serving } from "./serving/serving.js";
 import type { GiveBackCall } from "./wire/calls.js";
 import { Attempt, type Fail } from "./serving/attempt.js";
+import { byDeadline } from "./serving/by-deadline.js";
 
 type LockAttempt = Attempt<LockAnswer>;
 
@@ -132,8 +133,8 @@ function waitEnded(attempt: LockAttempt, wait: WaitControl, end: WaitEnd): void 
       serving.ports.meter.lockGranted();
       const { token, decidedAgoMs, waiters } = end;
       const answer = lockAnswer(LockType.locked, Int64.fromBigInt(token), origin);
-      // Never longer than it was: whoever holds the lock counts its lease by this. Who shares a place
-      // may have come after the lease began.
+      // Never longer than it was: whoever holds the lock counts its lease by this. Who shares a
+      // place may have come after the lease began.
       const untilThenMs = Math.floor(waitedMs - decidedAgoMs);
       const lateMs = Math.max(0, -untilThenMs);
       const leaseLeftMs = end.leaseLeftMs === null ? null : Math.max(0, end.leaseLeftMs - lateMs);
@@ -268,8 +269,9 @@ function getLock(attempt: LockAttempt, request: GetLockRequest): void {
 
 /** The lease is over and somebody waits: the lock is theirs as soon as that is in the log. */
 function getAfterTry(attempt: LockAttempt, request: GetLockRequest, queue: Queue): void {
-  const { group } = attempt;
-  queuesOf(attempt).afterTry(queue, () => {
+  const { serving, group, deadlineMs } = attempt;
+  const then = byDeadline(serving.ports, deadlineMs, (isTried) => {
+    if (!isTried) return attempt.fail("aborted", null, group);
     if (!group.isServing()) return attempt.moved();
     const reads = lockReads(group, isEphemeral(request));
     if (reads === undefined) return attempt.moved();
@@ -279,6 +281,7 @@ function getAfterTry(attempt: LockAttempt, request: GetLockRequest, queue: Queue
     if (isWaitedFor) return attempt.fail("mustRetry", "overloaded", null);
     attempt.done(infoAnswer(attempt, request, reading));
   });
+  queuesOf(attempt).afterTry(queue, () => then(true));
 }
 
 function getEphemeralLock(attempt: LockAttempt, request: GetLockRequest): void {

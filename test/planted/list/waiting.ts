@@ -141,7 +141,7 @@ export const waitingBugs: readonly RecordBug[] = [
     AFAR,
     "C9 P-182 the answer",
     [
-      "src/operations/dispatch.ts",
+      "src/operations/serving/by-deadline.ts",
       "Math.max(0, Math.ceil(deadlineMs - clock.monotonicMs()));",
       "Math.max(1e9, Math.ceil(deadlineMs - clock.monotonicMs()));",
     ],

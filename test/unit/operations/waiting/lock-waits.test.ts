@@ -271,6 +271,25 @@ t.test("Q3 who waits and cannot be granted the lock does not leave it free for r
   t.end();
 });
 
+t.test("C9 who reads a lock while a try is on its way is told by its deadline", (t) => {
+  const bench = new Bench();
+  bench.ask(lock("r", "a", 1000));
+  send(bench, waiting("b", 30_000));
+  bench.world.log.automatic = false;
+  bench.world.pass(1001);
+  const answers: LockAnswer[] = [];
+  const context = { deadlineMs: bench.nowMs + 500, forwardHops: 0, requestId: "t" };
+  bench.operations.execute(info("r"), context, (answer) => void answers.push(answer));
+  bench.world.pass(490);
+  t.same(answers, []);
+  bench.world.pass(20);
+  t.match(answers, [{ type: LockType.aborted }]);
+  bench.world.log.sync();
+  bench.world.settle();
+  t.equal(answers.length, 1);
+  t.end();
+});
+
 t.test("P-182 a place is not granted the lock a second time after its first lease", (t) => {
   const bench = new Bench();
   bench.ask(lock("r", "a", 1000));
