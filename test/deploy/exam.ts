@@ -69,7 +69,11 @@ export const EXAM: readonly Check[] = [
   },
   {
     check: "a real Prometheus: alerts fire and end, the dashboard has data",
-    proofs: [proof("deploy/alerts.test.ts", "alerts fire and end, and the dashboard has data")],
+    proofs: [
+      proof("deploy/alerts/alerts.test.ts", "every alert that is shipped is driven, once"),
+      proof("deploy/alerts/alerts.test.ts", "alerts fire and end"),
+      proof("deploy/dashboard.test.ts", "the dashboard has data"),
+    ],
   },
   {
     check: "a scrape each second at 1,025 partitions costs no leader",

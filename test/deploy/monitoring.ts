@@ -75,17 +75,20 @@ export function asked(expr: string): string {
     .replaceAll("$__rate_interval", "1m");
 }
 
-const SCALED: Readonly<Record<string, string>> = { s: "ms", m: "s", h: "m" };
+const UNIT_S: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600 };
 
-/** Rules whose times are a sixtieth: pending times and the ranges that they look back over. */
+/**
+ * The rules for nodes that are scraped each second: what they look back over is a sixtieth (5 s at least), how long they wait a
+ * three-hundredth (2 s at least). Nothing else differs.
+ */
 export function scaledRules(text: string): string {
-  const shorter = (amount: string, unit: string): string =>
-    unit === "s" ? `${Math.ceil(Number(amount) / 60)}s` : `${amount}${SCALED[unit]}`;
+  const shorter = (amount: string, unit: string, divisor: number, leastS: number): string =>
+    `${Math.max(leastS, Math.ceil((Number(amount) * (UNIT_S[unit] ?? 1)) / divisor))}s`;
   return text
     .replace(/^( +for: )(\d+)([smh])$/gm, (_all, before: string, amount: string, unit: string) => {
-      return before + shorter(amount, unit);
+      return before + shorter(amount, unit, 300, 2);
     })
     .replace(/\[(\d+)([smh])\]/g, (_all, amount: string, unit: string) => {
-      return `[${shorter(amount, unit)}]`;
+      return `[${shorter(amount, unit, 60, 5)}]`;
     });
 }

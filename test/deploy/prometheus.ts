@@ -26,12 +26,13 @@ export class Prometheus {
     private readonly log: () => string,
   ) {}
 
-  /** `targets`: host:port of each node. */
+  /** `targets`: host:port of each node; `token`: what is shown to those that ask for one. */
   static async start(
     folder: string,
     port: number,
     targets: readonly string[],
     rules: string,
+    token = "",
   ): Promise<Prometheus> {
     const path = (name: string): string => join(folder, name);
     writeFileSync(path("rules.yaml"), rules);
@@ -40,7 +41,9 @@ export class Prometheus {
       "global: { scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s }",
       "rule_files: [rules.yaml]",
       "scrape_configs:",
-      `  - { job_name: svc, static_configs: [{ targets: [${listed}] }] }`,
+      "  - job_name: svc",
+      `    static_configs: [{ targets: [${listed}] }]`,
+      ...(token === "" ? [] : [`    authorization: { credentials: "${token}" }`]),
     ];
     writeFileSync(path("prometheus.yaml"), `${config.join("\n")}\n`);
     const child = spawn(

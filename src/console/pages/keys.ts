@@ -1,7 +1,7 @@
 /**
  * The keys below a prefix, a page at a time, and the value of one of them.
  *
- * Invariants: 1. A page is asked for when somebody wants it, never by itself: values come along.
+ * Invariants: 1. Nothing is read again by itself: values come along.
  */
 import { Notice } from "../parts/action.js";
 import type { Context, Page } from "../parts/page.js";
@@ -16,12 +16,12 @@ import {
   select,
   setText,
 } from "../parts/elements.js";
+import { Pager, type PageRequest } from "../parts/pager.js";
 import type { KeyItem, KeyPage } from "../parts/shapes.js";
 import { Table } from "../parts/table.js";
 import { bytesOf, dumpOf, SHOWN_MAX_BYTES, sizeOf, textOf } from "../parts/value.js";
 import { bytes, count, moment, printable, shortened } from "../parts/words.js";
 
-const PAGE_KEYS = 100;
 const GOT = 3;
 
 /** The value of one key. */
@@ -65,17 +65,12 @@ class Browser {
   private readonly durability = select(["1", "persistent"], ["0", "ephemeral"]);
   private readonly notice = new Notice();
   private readonly opened = element("div");
-  private readonly back = button("Previous page", () => this.move(-1));
-  private readonly next = button("Next page", () => this.move(1));
-  private readonly table: Table<KeyItem>;
+  private readonly pager: Pager<KeyItem>;
   readonly root: HTMLElement;
-  /** Where each page up to the next one begins. */
-  private cursors: (string | null)[] = [null];
-  private at = 0;
   private asked = { prefixKey: "", durability: 1 };
 
   constructor(private readonly context: Context) {
-    this.table = new Table<KeyItem>(
+    const table = new Table<KeyItem>(
       "Keys",
       [
         {
@@ -95,56 +90,27 @@ class Browser {
       ({ key, revision }) => JSON.stringify([key, revision]),
       "No key begins like this.",
     );
-    this.table.root.hidden = true;
-    this.back.hidden = true;
-    this.next.hidden = true;
+    this.pager = new Pager(table, this.notice, ["key", "keys"], (page) => this.load(page));
     const ask = form(
       () => this.begin(),
       labelled("Keys that begin with", this.prefix, "empty: all of them"),
       labelled("Kind", this.durability),
       element("button", { type: "submit" }, "Show"),
     );
-    const turn = element("div", { class: "row" }, this.back, this.next);
-    this.root = element("div", {}, ask, this.notice.root, this.table.root, turn, this.opened);
+    this.root = element("div", {}, ask, this.notice.root, this.pager.root, this.opened);
   }
 
   private begin(): void {
     this.asked = { prefixKey: this.prefix.value, durability: Number(this.durability.value) };
-    this.cursors = [null];
-    this.at = 0;
-    void this.load();
+    this.pager.begin();
   }
 
-  private move(step: number): void {
-    this.at += step;
-    void this.load();
-  }
-
-  private async load(): Promise<void> {
+  private async load(page: PageRequest): Promise<KeyPage> {
     fill(this.opened);
-    const cursor = this.cursors[this.at] ?? null;
-    try {
-      const request = { ...this.asked, limit: PAGE_KEYS, ...(cursor === null ? {} : { cursor }) };
-      const page = await this.context.api.post<KeyPage>("/v1/kv/scan-all-by-prefix", request);
-      if (page.type !== GOT) throw new Error(`the node answered type ${page.type}`);
-      this.show(page);
-    } catch (error) {
-      this.notice.fail(error);
-    }
-  }
-
-  private show({ items, nextCursor, hasMore }: KeyPage): void {
-    this.cursors.length = this.at + 1;
-    if (hasMore) this.cursors.push(nextCursor);
-    this.table.update(items);
-    this.table.root.hidden = false;
-    const isPaged = hasMore || this.at > 0;
-    this.back.hidden = !isPaged;
-    this.next.hidden = !isPaged;
-    this.back.disabled = this.at === 0;
-    this.next.disabled = !hasMore;
-    const place = isPaged ? `Page ${this.at + 1}: ` : "";
-    this.notice.say("none", `${place}${items.length} ${items.length === 1 ? "key" : "keys"}.`);
+    const request = { ...this.asked, ...page };
+    const answer = await this.context.api.post<KeyPage>("/v1/kv/scan-all-by-prefix", request);
+    if (answer.type !== GOT) throw new Error(`the node answered type ${answer.type}`);
+    return answer;
   }
 
   private open(item: KeyItem): void {

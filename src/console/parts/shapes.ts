@@ -92,11 +92,15 @@ export interface LockItem {
   readonly note: string | null;
 }
 
-export interface LockPage {
-  readonly type: number;
-  readonly items: readonly LockItem[];
+/** A page of a list. */
+export interface ListPage<Item> {
+  readonly items: readonly Item[];
   readonly nextCursor: string | null;
   readonly hasMore: boolean;
+}
+
+export interface LockPage extends ListPage<LockItem> {
+  readonly type: number;
 }
 
 export interface SequenceAnswer {
@@ -122,11 +126,8 @@ export interface KeyItem {
   readonly lastModified: Stamp;
 }
 
-export interface KeyPage {
+export interface KeyPage extends ListPage<KeyItem> {
   readonly type: number;
-  readonly items: readonly KeyItem[];
-  readonly nextCursor: string | null;
-  readonly hasMore: boolean;
 }
 
 export interface Backup {

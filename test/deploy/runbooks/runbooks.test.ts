@@ -365,7 +365,72 @@ async function elsewhere(t: Test): Promise<void> {
   });
 }
 
-const STORIES = [nodesAndQuorum, disks, backedUp, reached, fullDisk, wrongMachines, elsewhere];
+/** What a caller names its request. */
+const REQUEST_ID = "look-for-this-one";
+
+async function refused(t: Test): Promise<void> {
+  const rate = (stage: Stage): string => stage.path("rate");
+  const stage = await Stage.make(t, () => [
+    `--caller-rate-limit=@${rate(stage)}`,
+    "--slow-request-threshold=300ms",
+    "--http-port=0",
+  ]);
+  const limit = (perSecond: number): void => {
+    writeFileSync(rate(stage), String(perSecond));
+    for (const id of stage.started) stage.node(id).signal("SIGHUP");
+  };
+  limit(0);
+  for (const id of [1, 2, 3]) stage.start(id);
+  await stage.ready(1, 2, 3);
+  isDone(t, await stage.run(cli("--set known --value before"), 1), "something is stored");
+  const { http } = await stage.node(1).addresses();
+  const set = async (key: string, id = key): Promise<number> => {
+    const answer = await fetch(`http://${http}/v1/kv/try-set`, {
+      method: "POST",
+      headers: { "content-type": "application/json", "x-request-id": id },
+      body: JSON.stringify({ key, value: "AAAA" }),
+    });
+    await answer.text();
+    return answer.status;
+  };
+  await runbook(t, "Requests are slow or refused", async (t, [look = "", find = ""]) => {
+    limit(1);
+    await stage.until("callers are turned away", async () => {
+      const all = await Promise.all(Array.from({ length: 20 }, (_, at) => set(`key ${at}`)));
+      return all.filter((status) => status === 503).length > 10;
+    });
+    const { text } = await stage.run([look], 1);
+    t.match(text, /^svc_requests_total\{.*outcome="Refused"\} [1-9]/m, "how many");
+    t.match(text, /^svc_rate_limited_total [1-9]/m, "and that it is for their rate");
+    limit(0);
+    await stage.until("with another limit they are served", async () => {
+      const all = await Promise.all(Array.from({ length: 20 }, (_, at) => set(`key ${at}`)));
+      return all.every((status) => status === 200);
+    });
+    for (const id of [2, 3]) {
+      t.same(await stage.node(id).stop(), { code: 0, signal: null });
+      stage.start(id, {}, [beside("slow-disk.js")]);
+      await stage.ready(id);
+    }
+    await stage.until("a write waits for slow disks", async () => {
+      await set("other", REQUEST_ID);
+      return stage.node(1).log.includes(REQUEST_ID);
+    });
+    writeFileSync(stage.path("log"), stage.node(1).log);
+    const found = await stage.run([find], 1, { LOG: stage.path("log") });
+    isDone(t, found, "the log has it");
+    const line = found.text.split("\n").find((one) => one.includes(REQUEST_ID)) ?? "";
+    t.match(line, /durationMs=[1-9]\d\d/, `under its id: ${line}`);
+    const disks = boxesOf(RUNBOOKS, "A slow disk");
+    await stage.until("the runbook of slow disks names them", async () => {
+      return /^(?:FAILED|WARNING) +log-sync +[23] /m.test((await stage.run(disks, 1)).text);
+    });
+  });
+}
+
+const STORIES = [
+  ...[nodesAndQuorum, disks, backedUp, reached, fullDisk, wrongMachines, elsewhere, refused],
+];
 const PART = new PartOfDay("SVC_RUNBOOKS", STORIES.length);
 
 t.test(`runbooks, ${PART.text}`, async (t) => {

@@ -35,6 +35,12 @@ export interface Shown {
   readonly text: string;
 }
 
+export interface Program {
+  readonly main?: string;
+  /** The program that starts it, with its words. */
+  readonly under?: readonly string[];
+}
+
 export class Stage {
   private readonly directory = temporaryDirectory();
   private readonly nodes = new Map<number, ServerProcess>();
@@ -121,6 +127,7 @@ export class Stage {
     instead: Readonly<Record<string, string | null>> = {},
     /** Modules that are loaded before the program. */
     before: readonly string[] = [],
+    { main = serverMain, under = [] }: Program = {},
   ): ServerProcess {
     const words = this.documentedFlags(id);
     const flags = new Map<string, string | null>();
@@ -131,10 +138,15 @@ export class Stage {
     for (const [name, value] of Object.entries(instead)) flags.set(name, value);
     const given = [...flags].flatMap(([name, value]) => (value === null ? [] : [name, value]));
     const imports = before.flatMap((path) => ["--import", path]);
-    const command = [process.execPath, ...imports, serverMain];
+    const command = [...under, process.execPath, ...imports, main];
     const node = new ServerProcess([...given, ...this.flags(id)], command);
     this.nodes.set(id, node);
     return node;
+  }
+
+  /** Ids of all that were started. */
+  get started(): readonly number[] {
+    return [...this.nodes.keys()];
   }
 
   node(id: number): ServerProcess {
@@ -156,6 +168,12 @@ export class Stage {
 
   loseDisk(...ids: readonly number[]): void {
     for (const id of ids) rmSync(this.data(id), { recursive: true, force: true });
+  }
+
+  /** The last lines of all that run. */
+  logs(): string {
+    const logs = [...this.nodes].map(([id, { log }]) => `node ${id}: ${log.slice(-800)}`);
+    return logs.join("\n");
   }
 
   async isReady(id: number): Promise<boolean> {
@@ -181,8 +199,7 @@ export class Stage {
     const deadlineMs = performance.now() + WAIT_MS;
     while (!(await isSo())) {
       if (performance.now() > deadlineMs) {
-        const logs = [...this.nodes].map(([id, { log }]) => `node ${id}: ${log.slice(-800)}`);
-        throw new Error(`it never came to this: ${what}\n${logs.join("\n")}`);
+        throw new Error(`it never came to this: ${what}\n${this.logs()}`);
       }
       await sleep(100);
     }

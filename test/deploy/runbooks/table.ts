@@ -49,9 +49,13 @@ export const RUNBOOK_TESTS: Readonly<Record<string, readonly Proof[]>> = {
     proof("process/cluster/faults.test.ts", "P-120 a full disk refuses writes with a type"),
     proof("process/cluster/faults.test.ts", "P-120 writes end before the disk does"),
   ],
-  "A slow disk": [told("A slow disk"), proof("deploy/alerts.test.ts", "alerts fire and end")],
+  "A slow disk": [
+    told("A slow disk"),
+    proof("deploy/alerts/drives/slow.ts", "each write of the log of two nodes takes 1.1 s"),
+  ],
   "A clock is wrong": [told("A clock is wrong"), proof("process/cli/check.test.ts", "t.test(")],
   "Requests are slow or refused": [
+    told("Requests are slow or refused"),
     proof("process/server/reload.test.ts", "settings that files stand for change"),
   ],
   "A certificate ends, or ended": [

@@ -1,11 +1,8 @@
-/**
- * Three real nodes under a real Prometheus: alerts fire when two of them are killed and end when they are back, and every
- * query of the dashboard has an answer. Times of the rules are a sixtieth.
- */
+/** Three real nodes under a real Prometheus: every query of the dashboard has an answer. */
 import { spawnSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import t, { type Test } from "tap";
+import t from "tap";
 import {
   type Addresses,
   ServerProcess,
@@ -20,26 +17,9 @@ import { readText, root } from "../tidy/sources.js";
 import { asked, panels, scaledRules } from "./monitoring.js";
 import { Prometheus, isInstalled } from "./prometheus.js";
 
-/** Far longer than a loaded machine takes. */
-const WAIT_MS = 240_000;
 /** Of what nothing happens in this test. */
 const EMPTY_PANELS =
   /^(Since the last backup|Certificates end in|Snapshots|Requests without a result)$/;
-
-async function eventually(
-  t: Test,
-  what: string,
-  isSo: (firing: readonly string[]) => boolean,
-  prometheus: Prometheus,
-): Promise<void> {
-  const deadlineMs = performance.now() + WAIT_MS;
-  let firing = await prometheus.firing();
-  while (!isSo(firing) && performance.now() < deadlineMs) {
-    await sleep(500);
-    firing = await prometheus.firing();
-  }
-  t.ok(isSo(firing), `${what}; firing: ${firing.join(", ")}`);
-}
 
 /** A little of everything that is counted as it happens. */
 async function traffic({ http, grpc }: Addresses): Promise<void> {
@@ -60,7 +40,7 @@ async function traffic({ http, grpc }: Addresses): Promise<void> {
   spawnSync(process.execPath, status);
 }
 
-t.test("alerts fire and end, and the dashboard has data", { timeout: 600_000 }, async (t) => {
+t.test("the dashboard has data", { timeout: 600_000 }, async (t) => {
   if (!isInstalled()) return void t.pass("skipped: prometheus is not installed");
   const directory = temporaryDirectory();
   const ports = await freePorts(7);
@@ -87,12 +67,6 @@ t.test("alerts fire and end, and the dashboard has data", { timeout: 600_000 }, 
     directory.remove();
   });
   const [first] = await Promise.all(nodes.map((node) => node.ready()));
-  await eventually(
-    t,
-    "nothing is wrong with three nodes",
-    (firing) => !firing.some((name) => /^Svc(NoQuorum|Member|Partition|NodeUnready)/.test(name)),
-    prometheus,
-  );
   for (let round = 0; round < 3; round++) {
     await traffic(first as Addresses);
     await sleep(1500);
@@ -103,26 +77,4 @@ t.test("alerts fire and end, and the dashboard has data", { timeout: 600_000 }, 
       if (!EMPTY_PANELS.test(title)) t.ok(samples.length > 0, `${title}: ${expr}`);
     }
   }
-  await Promise.all([nodes[1]?.kill(), nodes[2]?.kill()]);
-  const expected = [
-    `SvcMemberDown ${targets[1]}`,
-    `SvcMemberDown ${targets[2]}`,
-    "SvcNoQuorum",
-    "SvcPartitionWithoutLeader",
-    `SvcNodeUnready ${targets[0]}`,
-  ];
-  await eventually(
-    t,
-    "the loss of two of three is told",
-    (firing) => expected.every((name) => firing.includes(name)),
-    prometheus,
-  );
-  t.notOk((await prometheus.firing()).includes(`SvcMemberDown ${targets[0]}`), "one is up");
-  await Promise.all([start(1), start(2)].map((node) => node.ready()));
-  await eventually(
-    t,
-    "and so is their return",
-    (firing) => expected.every((name) => !firing.includes(name)),
-    prometheus,
-  );
 });
