@@ -28,12 +28,18 @@ import {
   readSequenceBlock,
   type SequenceBlockReading,
 } from "./sequences/sequences.js";
+import { WatchedRows } from "./watched-rows.js";
 
 export class DataReads {
   constructor(
     private readonly rows: ReadableRows,
     private readonly owned: OwnedKeys,
   ) {}
+
+  /** As watches see them. */
+  get watched(): WatchedRows {
+    return new WatchedRows(this.rows, this.owned);
+  }
 
   /** L10, L11. */
   getLock(resource: string, nowMs: number): LockReading {

@@ -1,10 +1,21 @@
 /**
- * What a watcher of a name is told: one event for each change of it (W1).
+ * What a watcher of a name is told: one event for each change of it (W1, W12).
  *
- * Types here; see `eventOf`. Pure.
+ * Pure. Invariants: 1. An event is made of what apply decided, never of what was asked for: a
+ * refusal makes none (W1). 2. Its bytes are its own, no view on an entry or a row (P-160). 3. A
+ * release of a lease that had ended makes none: its end was the change, and was told.
  */
+import { WatchEventType } from "../base/result-types.js";
 import type { Hlc } from "../base/hlc.js";
-import type { SequenceRecord } from "./commands/command.js";
+import {
+  KvType,
+  LockType,
+  SequenceType,
+  type Command,
+  type LockCommand,
+  type Outcome,
+  type SequenceRecord,
+} from "./commands/command.js";
 
 /**
  * One change of one name. Made once for all who watch it, and changed by nobody afterwards: what a
@@ -18,7 +29,7 @@ export interface WatchEvent {
   readonly value: Uint8Array | null;
   /** Of a key or sequence; 0 of a lock. */
   readonly revision: number;
-  /** Of the entry; for information. */
+  /** Of the entry, or of the row; for information. */
   readonly stamp: Hlc;
   /** Of a lock; 0 elsewhere. */
   readonly token: bigint;
@@ -31,4 +42,123 @@ export interface WatchEvent {
   /** What front ends made of it, as bytes and as text; null: nothing yet. */
   bytes: Uint8Array | null;
   text: string | null;
+}
+
+/** An event, by what of it is not nothing. */
+export function watchEvent(
+  type: number,
+  name: string,
+  stamp: Hlc,
+  told: Partial<WatchEvent> = {},
+): WatchEvent {
+  return {
+    type,
+    name,
+    value: told.value ?? null,
+    revision: told.revision ?? 0,
+    stamp,
+    token: told.token ?? 0n,
+    owner: told.owner ?? null,
+    note: told.note ?? null,
+    sequence: told.sequence ?? null,
+    forced: told.forced ?? false,
+    bytes: null,
+    text: null,
+  };
+}
+
+/** `event` for those who want no values. */
+export function withoutValue(event: WatchEvent): WatchEvent {
+  return event.value === null
+    ? event
+    : watchEvent(event.type, event.name, event.stamp, {
+        ...event,
+        value: null,
+      });
+}
+
+/** About what an event takes in memory and on a wire. */
+export function eventBytes({ name, value, owner, note, sequence }: WatchEvent): number {
+  const lock = (owner?.length ?? 0) + (note?.length ?? 0);
+  return 120 + name.length + (value?.length ?? 0) + lock + (sequence === null ? 0 : 100);
+}
+
+/** What apply did with one command, which wrote rows. */
+export interface AppliedCommand {
+  readonly command: Command;
+  readonly outcome: Outcome;
+  /** It found that a lease had ended. */
+  readonly isLapse: boolean;
+  readonly stamp: Hlc;
+}
+
+/**
+ * The event of one command that wrote rows; null: of these nothing is told. `record`: the sequence
+ * as it stands behind the command, where that is a sequence's.
+ */
+export function eventOf(applied: AppliedCommand, record: SequenceRecord | null): WatchEvent | null {
+  const { command, outcome, stamp } = applied;
+  switch (command.kind) {
+    case "kv-set": {
+      if (outcome.kind !== "kv" || outcome.type !== KvType.set) return null;
+      const value = command.value?.slice() ?? null;
+      return watchEvent(WatchEventType.set, command.key, stamp, {
+        value,
+        revision: outcome.revision,
+      });
+    }
+    case "kv-delete": {
+      if (outcome.kind !== "kv" || outcome.type !== KvType.deleted) return null;
+      const { revision } = outcome;
+      return watchEvent(WatchEventType.deleted, command.key, stamp, { revision });
+    }
+    case "try-lock":
+    case "lock-with-note":
+    case "try-unlock":
+    case "unlock-grant":
+      return outcome.kind === "lock" ? lockEvent(command, outcome, applied) : null;
+    case "force-unlock": {
+      const isOfTable = command.owner !== null;
+      if (outcome.kind !== "forced" || outcome.type !== LockType.unlocked || isOfTable) return null;
+      const told = { token: outcome.token, owner: outcome.owner, forced: true };
+      return watchEvent(WatchEventType.unlocked, command.resource, stamp, told);
+    }
+    case "create-sequence":
+    case "update-sequence": {
+      if (outcome.kind !== "sequence" || outcome.record === null) return null;
+      const { sequenceCreated, sequenceUpdated } = WatchEventType;
+      const type = command.kind === "create-sequence" ? sequenceCreated : sequenceUpdated;
+      return sequenceEvent(type, outcome.record, stamp);
+    }
+    case "delete-sequence":
+      if (outcome.kind !== "sequence" || outcome.type !== SequenceType.success) return null;
+      return watchEvent(WatchEventType.sequenceDeleted, command.name, stamp);
+    case "allocate":
+    case "reserve-block":
+      if (outcome.kind !== "allocation" || outcome.type !== SequenceType.success) return null;
+      return record === null ? null : sequenceEvent(WatchEventType.sequenceReserved, record, stamp);
+    default:
+      return null;
+  }
+}
+
+function lockEvent(
+  command: Exclude<LockCommand, { readonly kind: "try-extend" | "extend-grant" }>,
+  { type, token }: { readonly type: number; readonly token: bigint },
+  { isLapse, stamp }: AppliedCommand,
+): WatchEvent | null {
+  const { kind, resource } = command;
+  const owner = command.owner.slice();
+  if (kind === "try-lock" || kind === "lock-with-note") {
+    if (type !== LockType.locked) return null;
+    const note = kind === "try-lock" ? null : command.note.slice();
+    return watchEvent(WatchEventType.locked, resource, stamp, { token, owner, note });
+  }
+  if (type !== LockType.unlocked || isLapse) return null;
+  return watchEvent(WatchEventType.unlocked, resource, stamp, { token, owner });
+}
+
+export function sequenceEvent(type: number, sequence: SequenceRecord, stamp: Hlc): WatchEvent {
+  const { name, revision } = sequence;
+  return watchEvent(type, name, stamp, { sequence, revision });
 }

@@ -49,6 +49,7 @@ import { IntervalCount } from "./ranges/interval-count.js";
 import type { KeyInterval } from "./ownership/ownership-row.js";
 import { Ownership } from "./ownership/ownership.js";
 import { type PointInTimeReads, type KeySpan, pointInTimeValues } from "./point-in-time.js";
+import { type ApplyTap, applyTapped } from "./tapped.js";
 import { ValueWatch } from "./value-watch.js";
 import { type AppliedMark, MarkHistory } from "./marks.js";
 
@@ -79,6 +80,8 @@ export class Machine {
   private filling: RestoreSink | null = null;
   private moved = false;
   private readonly markHistory = new MarkHistory();
+  /** Is told what entries do; null: nobody wants to know. */
+  tap: ApplyTap | null = null;
 
   /**
    * Loads the group's record from the memtable, or starts an empty group, with `firstGeneration` of
@@ -268,7 +271,8 @@ export class Machine {
     if (entry.leaseMs > context.nowMs) context.nowMs = entry.leaseMs;
     if (compareHlc(entry.stamp, context.stamp) > 0) context.stamp = entry.stamp;
     this.chain.number(context.nowMs | 0);
-    for (const command of commands) outcomes.push(applyCommand(context, command));
+    if (this.tap !== null) applyTapped(context, this.effects, commands, outcomes, this.tap);
+    else for (const command of commands) outcomes.push(applyCommand(context, command));
     if (context.level !== level) this.effects.number(context.level);
     this.chain.number(commands.length);
     this.chain.number(this.effects.low);
@@ -421,6 +425,7 @@ export class Machine {
     this.moved = true;
     this.ownership.load(this.groupRows);
     this.context.lapsedLocks = lapsedLocks;
+    this.tap?.replaced();
   }
 
   /** Stops taking part in freezes: the group leaves this node, or the node ends. */

@@ -92,6 +92,8 @@ export class Executions {
     private readonly serving: Serving,
     private readonly dispatch: Dispatch,
     private readonly admission: Admission,
+    /** A node watches a lease of a partition that is led here (W11). */
+    private readonly wishClock: (partition: number, leaseMs: number) => void,
   ) {
     this.watches = new HeldWatches(serving.ports);
   }
@@ -209,6 +211,11 @@ export class Executions {
         return this.dispatch.giveBackLed(request, (isGiven) => {
           finish({ kind: "given-back", isGiven });
         });
+      case "confirm-index":
+        return this.confirmIndex(request.partition, deadlineMs, finish);
+      case "clock-wish":
+        this.wishClock(request.partition, request.leaseMs);
+        return finish({ kind: "clock-wished" });
       case "finalize":
         return this.finalize(request.level, deadlineMs, refusal, finish);
       case "register-range":
@@ -217,6 +224,14 @@ export class Executions {
       default:
         return this.data(request, refusal, context, finish);
     }
+  }
+
+  private confirmIndex(partition: number, deadlineMs: number, finish: Reply): void {
+    const [group] = this.ledHere([partition], finish) ?? [];
+    group?.read(deadlineMs, ({ status }) => {
+      if (status !== "confirmed") return finish(this.notTaken(partition));
+      finish({ kind: "index-confirmed", index: group.machine.appliedIndex });
+    });
   }
 
   private notOwned(): CallAnswer {

@@ -10,7 +10,7 @@ import { assert } from "../base/assert.js";
 import { LOCK_WAIT_MARGIN_MS } from "../base/limits.js";
 import type { BlockKernels } from "../host/sequences/blocks.js";
 import type { WaitTally } from "../host/waiting/wait-tally.js";
-import { WatchHub } from "../host/watching/hub.js";
+import type { WatchHub } from "../host/watching/hub.js";
 import type { NodeAccess } from "./api/host-view.js";
 import type * as Admin from "./api/administration.js";
 import { Admission } from "./admission/admission.js";
@@ -46,7 +46,7 @@ import type { RequestSpan, Trace } from "./api/tracing.js";
 import { SlowRequests } from "./admission/slow-requests.js";
 import { KIND_NUMBERS, type RequestObserver } from "./admission/tally.js";
 import { TurnClock } from "./admission/turn-clock.js";
-import { watchesOf } from "./watches.js";
+import { watchHubOf, watchesOf } from "./watches.js";
 import { Inbox } from "./wire/frames.js";
 
 export type { OperationsPorts } from "./serving/serving.js";
@@ -73,6 +73,7 @@ export class Operations implements OperationsPort {
   private readonly limits: CallerLimits;
   private readonly dispatch: Dispatch;
   private readonly executions: Executions;
+  private readonly watchHub: WatchHub;
   private readonly inboxes = new Map<number, Inbox>();
   /** No call of another node is taken any more. */
   private isDone = false;
@@ -99,7 +100,8 @@ export class Operations implements OperationsPort {
     const { administration, cluster, replicas, keyRanges } = parts;
     this.callTally = new CallTally(() => ports.clock.monotonicMs());
     this.administration = this.callTally.counted(administration);
-    this.watches = watchesOf(new WatchHub(ports.timer), this.serving.origins);
+    this.watchHub = watchHubOf(this.serving);
+    this.watches = watchesOf(this.watchHub, this.serving);
     this.backups = parts.backups;
     this.cluster = cluster;
     this.replicas = replicas;
@@ -110,7 +112,9 @@ export class Operations implements OperationsPort {
     this.starts = new TurnClock(ports.clock, ports.timer);
     this.answers = new TurnClock(ports.clock, ports.timer);
     this.dispatch = new Dispatch(this.serving);
-    this.executions = new Executions(this.serving, this.dispatch, this.admission);
+    const wishClock = (partition: number, leaseMs: number): void =>
+      this.watchHub.wishedClock(partition, leaseMs);
+    this.executions = new Executions(this.serving, this.dispatch, this.admission, wishClock);
   }
 
   /** Which partitions have not the replicas that they should, as this node sees it. */
@@ -263,8 +267,9 @@ export class Operations implements OperationsPort {
     return refusal ?? (waits.enter(wait) ? null : "overloaded");
   }
 
-  /** The node begins to stop: nobody waits for a lock here any more. */
+  /** The node begins to stop: nobody waits for a lock here any more, nor watches. */
   endWaits(): void {
+    this.watchHub.stop();
     this.serving.waits.endAll();
   }
 

@@ -1,30 +1,142 @@
 /**
- * Watches for the front ends: what the host tells, with the way to another node where one ends.
+ * Watches for the front ends: joins the host's hub with placement and other nodes, and names the
+ * way to another node where a watch ends.
  *
- * Invariants: 1. Nothing is decided here.
+ * Invariants: 1. Which partitions have what is watched is for the committed map to say, and the
+ * same set stands for the same map. 2. Nothing about a change is decided here.
  */
-import { partitionId } from "../base/ids.js";
-import type { WatchHub } from "../host/watching/hub.js";
-import type { WatchStream } from "../host/watching/messages.js";
+import { META_PARTITION, type PartitionId, partitionId } from "../base/ids.js";
+import { WatchKind } from "../base/result-types.js";
+import { lockHashText, sequenceHashText } from "../base/routing.js";
+import { WatchHub } from "../host/watching/hub.js";
+import type { WatchRequest, WatchStream } from "../host/watching/messages.js";
+import type { WatchPorts } from "../host/watching/watching.js";
+import { trimWhiteSpace } from "../machine/store/names.js";
 import type { WatchReceiver, Watches } from "./api/requests.js";
-import type { Origins } from "./serving/origins.js";
+import type { Placement } from "./serving/placement.js";
+import type { Serving } from "./serving/serving.js";
+import type { CallRequest } from "./wire/calls.js";
 
-export function watchesOf(hub: WatchHub, origins: Origins): Watches {
+/** Time of a wish for a committed clock (ms). */
+const WISH_MS = 2000;
+
+export function watchHubOf(serving: Serving): WatchHub {
+  const { settings } = serving;
+  return new WatchHub(watchPorts(serving), {
+    watchersMax: settings.watchMaxWatchers,
+    historyBytes: settings.watchHistoryBytes,
+    progressMs: settings.watchProgressMs,
+    tombstoneRetentionMs: settings.tombstoneRetentionMs,
+  });
+}
+
+export function watchesOf(hub: WatchHub, { origins }: Serving): Watches {
   return {
     tally: hub.tally,
     open(receiver: WatchReceiver): WatchStream {
-      return hub.open({
+      const stream = hub.open({
         deliver(message) {
-          const { partition } = message;
-          const at = partition === null ? null : partitionId(partition);
-          const { route } = origins.elsewhere(
-            at === null ? null : { partition: at, generation: 0 },
-          );
-          receiver.deliver(message, route);
+          const { partition: id } = message;
+          if (id === null) return receiver.deliver(message, null);
+          const partition = partitionId(id);
+          receiver.deliver(message, origins.elsewhere({ partition, generation: 0 }).route);
         },
         isFull: () => receiver.isFull(),
         mayRead: () => receiver.mayRead(),
       });
+      return {
+        create: (watchId, request) => stream.create(watchId, trimmed(request)),
+        cancel: (watchId) => stream.cancel(watchId),
+        sync: (syncId, watchId) => stream.sync(syncId, watchId),
+        ready: () => stream.ready(),
+        close: () => stream.close(),
+      };
     },
   };
+}
+
+/** Sequences are named without white space around them (S1). */
+function trimmed(request: WatchRequest): WatchRequest {
+  if (request.kind !== WatchKind.sequence) return request;
+  return { ...request, name: trimWhiteSpace(request.name) };
+}
+
+function watchPorts(serving: Serving): WatchPorts {
+  const { node, ports, placement, calls, leaders } = serving;
+  const partitions = new WatchedPartitions(placement, (text) => node.partitionOf(text));
+  const ask = (
+    partition: number,
+    request: CallRequest,
+    deadlineMs: number,
+    done: (index: number | null) => void,
+  ): void => {
+    const to = leaders.of(partition);
+    if (to === 0 || to === serving.settings.nodeId) return ports.timer.soon(() => done(null));
+    calls.ask({ to, partition, request, requestId: "watch", deadlineMs }, (result) => {
+      const answer = result.status === "answered" ? result.answer : null;
+      done(answer?.kind === "index-confirmed" ? answer.index : null);
+    });
+  };
+  return {
+    clock: ports.clock,
+    timer: ports.timer,
+    group: (partition) => node.group(partitionId(partition)),
+    groups: () => node.groups(),
+    onGroup: (hook) => node.onGroup(hook),
+    onGroupLeft: (hook) => node.onGroupLeft(hook),
+    partitionsOf: (kind, name) => partitions.of(kind, name),
+    mapVersion: () => placement.mapVersion,
+    clusterId: () => node.metaGroup().machine.meta.cluster()?.clusterId ?? "",
+    isClosing: () => node.closing,
+    isLinked: (other) => node.isLinked(other),
+    confirmThere(partition, deadlineMs, done) {
+      ask(partition, { kind: "confirm-index", partition }, deadlineMs, done);
+    },
+    wishClock(partition, leaseMs) {
+      const deadlineMs = ports.clock.monotonicMs() + WISH_MS;
+      ask(partition, { kind: "clock-wish", partition, leaseMs }, deadlineMs, () => undefined);
+    },
+  };
+}
+
+/** Which partitions may have what is watched. */
+class WatchedPartitions {
+  private serving: ReadonlySet<number> = new Set();
+  private servingVersion = -1;
+
+  constructor(
+    private readonly placement: Placement,
+    private readonly partitionOf: (hashText: string) => PartitionId | null,
+  ) {}
+
+  of(kind: number, name: string): ReadonlySet<number> | null {
+    const { placement } = this;
+    switch (kind) {
+      case WatchKind.key:
+        return setOf(placement.keyRoute(name)?.partition ?? null);
+      case WatchKind.lock:
+        return setOf(this.partitionOf(lockHashText(name)));
+      case WatchKind.sequence:
+        return setOf(this.partitionOf(sequenceHashText(name)));
+      case WatchKind.bucket: {
+        const partitions = placement.bucketPartitions(name);
+        return partitions === null ? null : new Set(partitions);
+      }
+      default:
+        return this.all();
+    }
+  }
+
+  private all(): ReadonlySet<number> | null {
+    const version = this.placement.mapVersion;
+    if (version !== this.servingVersion) {
+      this.servingVersion = version;
+      this.serving = new Set(this.placement.servingPartitions());
+    }
+    return this.serving.size === 0 ? null : this.serving;
+  }
+}
+
+function setOf(partition: PartitionId | null): ReadonlySet<number> | null {
+  return partition === null || partition === META_PARTITION ? null : new Set([partition]);
 }

@@ -27,8 +27,8 @@ export const ROOMS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["settings.ts", "requests"],
     ["storage"],
     ["group", "reports", "restoring"],
-    ["sequences", "waiting", "watching", "leaders", "cluster"],
-    ["ranges", "backups"],
+    ["sequences", "waiting", "leaders", "cluster"],
+    ["ranges", "backups", "watching"],
     ["keeping"],
   ],
   operations: [

@@ -1,51 +1,393 @@
 /**
- * The watches of one node (W1 to W16).
+ * The watches of one node (W1 to W16): who watches what, and when they are told.
  *
- * Invariants: 1. Nothing is delivered in the turn of a call. 2. Each watch ends with one message,
- * unless its stream is closed. 3. Without watches nothing is made, kept or sent (W15).
+ * Owns streams, marks and the pump. Invariants: 1. Nothing is delivered in the turn of a call. 2.
+ * Each watch ends with one message, unless its stream is closed. 3. Without watches nothing is
+ * made, kept or sent (W15). 4. A turn delivers a bounded number of messages, then input is heard
+ * first.
  */
-import { WatchEnd, WatchMessageType } from "../../base/result-types.js";
-import type { TimerPort } from "../../ports.js";
-import type { WatchMessage, WatchSink, WatchStream } from "./messages.js";
+import { WatchEnd, WatchKind } from "../../base/result-types.js";
+import {
+  WATCH_CURSOR_MAX_BYTES,
+  WATCH_PROGRESS_MAX_MS,
+  WATCH_PROGRESS_MIN_MS,
+  WATCH_STALE_MAX_MS,
+} from "../../base/limits.js";
+import { DueHeap } from "../waiting/due-heap.js";
+import { kvKey, resourceKey, sequenceKey } from "../../machine/store/names.js";
+import type { TimerHandle } from "../../ports.js";
+import { Confirmations } from "./confirmations.js";
+import { Expiries } from "./expiries.js";
+import { Feed } from "./feed.js";
+import { type Filter, queryOf } from "./filters.js";
+import type { WatchRequest, WatchSink, WatchStream } from "./messages.js";
+import { type Positions, clusterMark, decodePositions, encodePositions } from "./positions.js";
+import { type PumpBudget, Stream, type StreamHome } from "./stream.js";
 import { WatchTally } from "./watch-tally.js";
+import type { WatchPorts, WatchSettings, WatchedState } from "./watching.js";
+import { Watch, type WatchHome } from "./watch.js";
 
-export class WatchHub {
+/** What one turn may deliver, and how long it may take. */
+const TURN_DELIVERIES = 1024;
+const TURN_MS = 2;
+/** A watch begins within this time, or ends (ms). */
+const BEGIN_MS = 10_000;
+/** How often what is old is forgotten (ms). */
+const SWEEP_MS = 1000;
+
+type Refused = { readonly end: number; readonly partition: number | null };
+
+export class WatchHub implements StreamHome, WatchHome {
   readonly tally = new WatchTally();
+  private readonly feed: Feed;
+  private readonly confirmations: Confirmations;
+  private readonly expiries: Expiries;
+  private readonly streams = new Set<Stream>();
+  private readonly streamOf = new Map<Watch, Stream>();
+  private awake: Stream[] = [];
+  private readonly marks = new DueHeap<Watch>();
+  private markTimer: TimerHandle | null = null;
+  /** The pump runs, or will soon. */
+  private isArmed = false;
+  private isStopped = false;
+  private isSweeping = false;
+  private mapVersion = -1;
+  /** When a partition was level with its leader last (monotonic ms). */
+  private readonly levelMs = new Map<number, number>();
 
-  constructor(private readonly timer: TimerPort) {}
+  constructor(
+    private readonly ports: WatchPorts,
+    private readonly settings: WatchSettings,
+  ) {
+    this.confirmations = new Confirmations(ports);
+    this.feed = new Feed(ports, settings, this.tally, {
+      news: () => this.arm(),
+      replaced: (partition, reason) => this.replaced(partition, reason),
+      leaseNoted: (partition) => this.expiries.noted(partition),
+    });
+    this.expiries = new Expiries(ports, this.feed.leases);
+    ports.onGroupLeft(({ partition }) => this.left(partition));
+  }
+
+  /** Watches that there are. */
+  get count(): number {
+    return this.streamOf.size;
+  }
 
   open(sink: WatchSink): WatchStream {
+    const stream = new Stream(sink, this);
+    this.streams.add(stream);
     this.tally.streams++;
-    let isOpen = true;
-    const end = (watchId: number): void => {
-      this.timer.soon(() => {
-        if (isOpen) sink.deliver(ended(watchId, WatchEnd.notHosted));
-      });
-    };
-    return {
-      create: (watchId) => end(watchId),
-      cancel: () => undefined,
-      sync: () => undefined,
-      ready: () => undefined,
-      close: () => {
-        if (isOpen) this.tally.streams--;
-        isOpen = false;
-      },
-    };
+    return stream;
+  }
+
+  /** The node begins to stop: every watch ends, and none begins. */
+  stop(): void {
+    this.isStopped = true;
+    for (const stream of this.streams) stream.endAll(WatchEnd.shuttingDown);
+    this.expiries.close();
+    this.markTimer?.cancel();
+    this.feed.turn(false);
+  }
+
+  /** Another node watches a lease of a partition that is led here. */
+  wishedClock(partition: number, leaseMs: number): void {
+    if (!this.isStopped) this.expiries.wish(partition, leaseMs);
+  }
+
+  begin(stream: Stream, watchId: number, request: WatchRequest): Watch | Refused {
+    const refused = this.refusal(request);
+    if (refused !== null) return refused;
+    const { kind, name } = request;
+    const partitions = this.ports.partitionsOf(kind, name);
+    if (partitions === null) return { end: WatchEnd.notHosted, partition: null };
+    for (const partition of partitions) {
+      if (this.ports.group(partition) === null) return { end: WatchEnd.notHosted, partition };
+    }
+    const cursor = this.cursorIn(request);
+    if (cursor === "bad") return { end: WatchEnd.invalidInput, partition: null };
+    const filter = this.feed.filter(kind, name, partitions);
+    if (filter === null) return { end: WatchEnd.overloaded, partition: null };
+    const watch = new Watch(watchId, filter, request, this, (each) => stream.news(each));
+    filter.watches.add(watch);
+    filter.idleMs = Infinity;
+    this.streamOf.set(watch, stream);
+    this.tally.watchers[kind] = (this.tally.watchers[kind] ?? 0) + 1;
+    this.sweepLater();
+    const untilMs = this.nowMs() + BEGIN_MS;
+    this.confirmations.confirm(partitions, untilMs, (isLevel) => {
+      if (!this.streamOf.has(watch)) return;
+      if (!isLevel) return stream.endWatch(watch, WatchEnd.stale, null);
+      for (const partition of partitions) this.levelMs.set(partition, this.nowMs());
+      watch.begin(cursor);
+    });
+    return watch;
+  }
+
+  private refusal(request: WatchRequest): Refused | null {
+    if (!isAcceptable(request)) return { end: WatchEnd.invalidInput, partition: null };
+    if (this.isStopped) return { end: WatchEnd.shuttingDown, partition: null };
+    if (this.count < this.settings.watchersMax) return null;
+    return { end: WatchEnd.overloaded, partition: null };
+  }
+
+  private cursorIn({ kind, name, cursor }: WatchRequest): Positions | "foreign" | null | "bad" {
+    if (cursor === null) return null;
+    const mark = clusterMark(this.ports.clusterId());
+    return decodePositions(queryOf(kind, name), mark, cursor) ?? "bad";
+  }
+
+  ended(watch: Watch): void {
+    const { filter } = watch;
+    watch.end();
+    filter.watches.delete(watch);
+    if (filter.watches.size === 0) filter.idleMs = this.nowMs();
+    this.streamOf.delete(watch);
+    this.marks.remove(watch);
+    const { watchers } = this.tally;
+    watchers[filter.kind] = (watchers[filter.kind] ?? 0) - 1;
+  }
+
+  closed(stream: Stream): void {
+    if (this.streams.delete(stream)) this.tally.streams--;
+  }
+
+  level(stream: Stream, partitions: ReadonlySet<number>, done: () => void): void {
+    const untilMs = this.nowMs() + BEGIN_MS;
+    this.confirmations.confirm(partitions, untilMs, (isLevel) => {
+      // Nobody waits for it any more, or it is waited for on.
+      if (isLevel || stream.isEmpty || this.isStopped) done();
+      else this.level(stream, partitions, done);
+    });
+  }
+
+  delayed(durationMs: number): void {
+    this.tally.delays.observe(durationMs);
+  }
+
+  nowMs(): number {
+    return this.ports.clock.monotonicMs();
+  }
+
+  state(partition: number): WatchedState | null {
+    return this.feed.state(partition);
+  }
+
+  noteLease(
+    partition: number,
+    sort: "key" | "lock" | "sequence",
+    name: string,
+    endMs: number,
+  ): boolean {
+    return this.feed.noteLease(partition, sort, name, endMs);
+  }
+
+  positionsNow(filter: Filter): Positions {
+    return this.feed.positionsNow(filter);
+  }
+
+  cursorOf({ query }: Filter, positions: Positions): string {
+    return encodePositions(query, clusterMark(this.ports.clusterId()), positions);
+  }
+
+  remembers(positions: Positions): boolean {
+    const { tombstoneRetentionMs } = this.settings;
+    if (tombstoneRetentionMs === 0) return true;
+    for (const [partition, { leaseMs }] of positions) {
+      const nowMs = this.ports.group(partition)?.machine.leaseMs ?? 0;
+      if (leaseMs + tombstoneRetentionMs <= nowMs) return false;
+    }
+    return true;
+  }
+
+  staleMs({ partitions }: Filter): number {
+    const nowMs = this.nowMs();
+    let staleMs = 0;
+    for (const partition of partitions) {
+      const group = this.ports.group(partition);
+      const leader = group?.leaderNode() ?? 0;
+      const isLevel = group?.isServing() === true || (leader !== 0 && this.ports.isLinked(leader));
+      if (isLevel) this.levelMs.set(partition, nowMs);
+      else staleMs = Math.max(staleMs, nowMs - (this.levelMs.get(partition) ?? nowMs));
+    }
+    return staleMs;
+  }
+
+  // Who is told when -------------------------------------------------------------------------
+
+  wake(stream: Stream): void {
+    if (!stream.isAwake) {
+      stream.isAwake = true;
+      this.awake.push(stream);
+    }
+    this.arm();
+  }
+
+  private arm(): void {
+    if (this.isArmed) return;
+    this.isArmed = true;
+    this.ports.timer.soon(() => this.pump());
+  }
+
+  private pump(): void {
+    this.confirmations.look();
+    this.followMap();
+    for (const filter of this.feed.changed) for (const watch of filter.watches) watch.hasNews();
+    this.feed.changed.clear();
+    const budget: PumpBudget = { deliveries: TURN_DELIVERIES, endMs: this.nowMs() + TURN_MS };
+    const { awake } = this;
+    this.awake = [];
+    for (const stream of awake) {
+      stream.isAwake = false;
+      if (stream.pump(budget) && !stream.isAwake) {
+        stream.isAwake = true;
+        this.awake.push(stream);
+      }
+    }
+    this.isArmed = this.awake.length > 0;
+    // Input first.
+    if (this.isArmed) this.ports.timer.after(0, () => this.pump());
+  }
+
+  told(watch: Watch, nowMs: number): void {
+    watch.toldMs = nowMs;
+    if (watch.heapAt >= 0) return;
+    this.marks.set(watch, nowMs + this.progressMs(watch));
+    if (this.markTimer === null || watch.heapAt === 0) this.armMarks();
+  }
+
+  private progressMs({ request }: Watch): number {
+    return request.progressMs === 0 ? this.settings.progressMs : request.progressMs;
+  }
+
+  private armMarks(): void {
+    this.markTimer?.cancel();
+    this.markTimer = null;
+    const { nextMs } = this.marks;
+    if (nextMs === Infinity || this.isStopped) return;
+    const inMs = Math.max(0, nextMs - this.nowMs());
+    this.markTimer = this.ports.timer.after(inMs, () => this.marksDue());
+  }
+
+  private marksDue(): void {
+    const nowMs = this.nowMs();
+    for (let watch = this.marks.take(nowMs); watch !== null; watch = this.marks.take(nowMs)) {
+      const progressMs = this.progressMs(watch);
+      const dueMs = watch.toldMs + progressMs;
+      // What was told meanwhile is as good as a mark.
+      this.marks.set(watch, dueMs > nowMs ? dueMs : nowMs + progressMs);
+      if (dueMs <= nowMs) this.markOf(watch);
+    }
+    this.armMarks();
+  }
+
+  /** A mark is due; it is also when a watch is found to be allowed no more, or stale. */
+  private markOf(watch: Watch): void {
+    const stream = this.streamOf.get(watch);
+    if (stream === undefined) return;
+    if (!stream.mayRead()) return stream.endWatch(watch, WatchEnd.forbidden, null);
+    if (this.staleMs(watch.filter) > WATCH_STALE_MAX_MS) {
+      const [partition = null] = watch.filter.partitions;
+      return stream.endWatch(watch, WatchEnd.stale, partition);
+    }
+    watch.wantsMark = true;
+    watch.hasNews();
+  }
+
+  // What happens to partitions ----------------------------------------------------------------
+
+  private replaced(partition: number, reason: "image" | "moved"): void {
+    for (const filter of this.feed.filters.all()) {
+      const isOfKeys = filter.kind <= WatchKind.bucket;
+      if (!filter.partitions.has(partition) || (reason === "moved" && !isOfKeys)) continue;
+      for (const watch of this.watchesOf(filter)) {
+        if (reason === "moved") watch.forget(partition);
+        watch.fallBack(reason);
+      }
+    }
+    this.arm();
+  }
+
+  private *watchesOf(filter: Filter): Iterable<Watch> {
+    for (const watch of [...filter.watches]) if (watch instanceof Watch) yield watch;
+  }
+
+  private left(partition: number): void {
+    for (const filter of this.feed.filters.all()) {
+      if (!filter.partitions.has(partition)) continue;
+      for (const watch of this.watchesOf(filter)) {
+        this.streamOf.get(watch)?.endWatch(watch, WatchEnd.notHosted, partition);
+      }
+    }
+  }
+
+  /** Ranges of keys may lie in other partitions than before. */
+  private followMap(): void {
+    if (this.feed.filters.size === 0) return;
+    const version = this.ports.mapVersion();
+    if (version === this.mapVersion) return;
+    const isFirst = this.mapVersion < 0;
+    this.mapVersion = version;
+    if (isFirst) return;
+    for (const filter of this.feed.filters.all()) this.follow(filter);
+  }
+
+  private follow(filter: Filter): void {
+    const { kind, name } = filter;
+    const partitions = this.ports.partitionsOf(kind, name);
+    if (partitions === null || partitions === filter.partitions) return;
+    const strange = [...partitions].find((each) => this.ports.group(each) === null);
+    if (strange !== undefined) {
+      for (const watch of this.watchesOf(filter)) {
+        this.streamOf.get(watch)?.endWatch(watch, WatchEnd.notHosted, strange);
+      }
+      return;
+    }
+    if (!this.feed.cover(filter, partitions)) return;
+    for (const watch of this.watchesOf(filter)) watch.fallBack("moved");
+  }
+
+  private sweepLater(): void {
+    if (this.isSweeping) return;
+    this.isSweeping = true;
+    this.ports.timer.after(SWEEP_MS, () => {
+      this.isSweeping = false;
+      this.feed.sweep(this.nowMs());
+      if (this.feed.filters.size > 0 && !this.isStopped) this.sweepLater();
+    });
   }
 }
 
-function ended(watchId: number, end: number): WatchMessage {
-  const none = { cursor: null, initial: false, merged: false, reset: false, more: false };
-  const { ended: type } = WatchMessageType;
-  return {
-    type,
-    watchIds: [watchId],
-    events: [],
-    ...none,
-    syncId: 0,
-    staleMs: 0,
-    end,
-    partition: null,
-  };
+const ONLY_MAX = 2 ** 11 - 1;
+
+/** Whether the request is one, whatever there is (W1, W8, section 11). */
+function isAcceptable(request: WatchRequest): boolean {
+  const { kind, name, cursor, fromRevision, only, progressMs } = request;
+  if (!isWatched(kind, name)) return false;
+  if (cursor !== null && cursor.length > WATCH_CURSOR_MAX_BYTES) return false;
+  if (fromRevision !== null && (kind !== WatchKind.key || fromRevision < -1n)) return false;
+  if (!Number.isInteger(only) || only < 0 || only > ONLY_MAX) return false;
+  if (progressMs === 0) return true;
+  const { isInteger } = Number;
+  return (
+    isInteger(progressMs) &&
+    progressMs >= WATCH_PROGRESS_MIN_MS &&
+    progressMs <= WATCH_PROGRESS_MAX_MS
+  );
+}
+
+function isWatched(kind: number, name: string): boolean {
+  switch (kind) {
+    case WatchKind.key:
+    case WatchKind.prefix:
+    case WatchKind.bucket:
+      return kvKey(name) !== null;
+    case WatchKind.lock:
+    case WatchKind.lockPrefix:
+      return resourceKey(name) !== null;
+    case WatchKind.sequence:
+      return sequenceKey(name) !== null;
+    default:
+      return false;
+  }
 }

@@ -1,11 +1,12 @@
 /**
- * The opaque cursors of scans: which query they belong to and the last key that was given, as
- * URL-safe text.
+ * Opaque cursors: which query they belong to and what they hold, as URL-safe text; of scans, the
+ * last key that was given.
  *
  * Pure. One cursor serves the whole cluster: every partition continues strictly above the same key.
- * Layout before base64url: version u8, xxh32 u32 of the query text, key, xxh32 u32 of all before.
+ * Layout before base64url: version u8, xxh32 u32 of the query text, payload (of scans the key),
+ * xxh32 u32 of all before.
  * Invariants: 1. A cursor of another query, or a changed one, is refused, not guessed at. 2. The
- * key in it is valid UTF-8 of at most NAME_MAX_BYTES bytes.
+ * key of a scan is valid UTF-8 of at most NAME_MAX_BYTES bytes.
  */
 import { decodeText, encodeText } from "../../base/bytes.js";
 import { ByteReader, ByteWriter } from "../../base/codec.js";
@@ -50,25 +51,21 @@ function fromBase64Url(text: string): Uint8Array | null {
 }
 
 /**
- * `query`: text that is equal exactly for the same question. `lastKey`: UTF-8 of the last key
- * given.
+ * `payload` as text that belongs to `query`, a text that is equal exactly for the same question.
  */
-export function encodeCursor(query: string, lastKey: Uint8Array): string {
-  const writer = new ByteWriter(HEAD_BYTES + lastKey.length + TAIL_BYTES);
+export function sealCursor(query: string, payload: Uint8Array): string {
+  const writer = new ByteWriter(HEAD_BYTES + payload.length + TAIL_BYTES);
   writer
     .uint8(VERSION)
     .uint32(xxh32(encodeText(query), SEED))
-    .raw(lastKey);
+    .raw(payload);
   writer.uint32(xxh32(writer.finish(), SEED));
   return toBase64Url(writer.finish());
 }
 
-/**
- * The key after which to continue; null when the cursor is not one of this query (InvalidInput,
- * K18).
- */
-export function decodeCursor(query: string, cursor: string): Uint8Array | null {
-  if (cursor.length > ((HEAD_BYTES + NAME_MAX_BYTES + TAIL_BYTES) * 4) / 3 + 2) return null;
+/** The payload of 1 to `maxBytes` bytes; null when `cursor` is not as it was sealed for `query`. */
+export function openCursor(query: string, cursor: string, maxBytes: number): Uint8Array | null {
+  if (cursor.length > ((HEAD_BYTES + maxBytes + TAIL_BYTES) * 4) / 3 + 2) return null;
   const bytes = fromBase64Url(cursor);
   if (bytes === null || bytes.length < HEAD_BYTES + 1 + TAIL_BYTES) return null;
   // One text for one cursor: stray bits behind the last byte are refused.
@@ -77,6 +74,20 @@ export function decodeCursor(query: string, cursor: string): Uint8Array | null {
   if (new ByteReader(bytes, end).uint32() !== xxh32(bytes, SEED, 0, end)) return null;
   const head = new ByteReader(bytes, 0, end);
   if (head.uint8() !== VERSION || head.uint32() !== xxh32(encodeText(query), SEED)) return null;
-  const key = head.raw(head.remainingBytes);
-  return key.length <= NAME_MAX_BYTES && decodeText(key) !== null ? key : null;
+  const payload = head.raw(head.remainingBytes);
+  return payload.length <= maxBytes ? payload : null;
+}
+
+/** `lastKey`: UTF-8 of the last key given. */
+export function encodeCursor(query: string, lastKey: Uint8Array): string {
+  return sealCursor(query, lastKey);
+}
+
+/**
+ * The key after which to continue; null when the cursor is not one of this query (InvalidInput,
+ * K18).
+ */
+export function decodeCursor(query: string, cursor: string): Uint8Array | null {
+  const key = openCursor(query, cursor, NAME_MAX_BYTES);
+  return key !== null && decodeText(key) !== null ? key : null;
 }

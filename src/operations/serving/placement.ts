@@ -153,6 +153,14 @@ export class Placement {
     return touched.length === 0 ? ranges.slice(0, 1) : touched;
   }
 
+  /** The partitions that may have keys of a bucket; null until the map is known. */
+  bucketPartitions(bucket: string): readonly PartitionId[] | null {
+    const ranges = this.rangesOf(bucket);
+    if (ranges.length > 0) return ranges.map((range) => partitionId(range.partitionId));
+    const home = this.hashHome(bucket);
+    return home === null ? null : [home];
+  }
+
   private placeIn(keySpace: string, range: RangeDescriptor | null): Place | null {
     if (range === null) return this.routed(keySpaceHashText(keySpace));
     const known = this.byRange.get(range);

@@ -135,7 +135,25 @@ export interface GiveBackCall {
   readonly fencingToken: Int64;
 }
 
+/**
+ * Up to which entry of the partition everything is applied at its leader that was answered before
+ * this call: for watches on other nodes (W4, W9).
+ */
+export interface ConfirmIndexCall {
+  readonly kind: "confirm-index";
+  readonly partition: number;
+}
+
+/** The lease clock of the partition is to be committed once it has reached `leaseMs` (W11). */
+export interface ClockWishCall {
+  readonly kind: "clock-wish";
+  readonly partition: number;
+  readonly leaseMs: number;
+}
+
 type OwnCall =
+  | ConfirmIndexCall
+  | ClockWishCall
   | ScanPartRequest
   | SpanPartRequest
   | SpanStandsRequest
@@ -214,6 +232,15 @@ export interface GivenBack {
   readonly isGiven: boolean;
 }
 
+export interface IndexConfirmed {
+  readonly kind: "index-confirmed";
+  readonly index: number;
+}
+
+interface ClockWished {
+  readonly kind: "clock-wished";
+}
+
 /** Nothing was done, because the node that was asked does not lead, or cannot serve now. */
 export interface NotTaken {
   readonly kind: "not-taken";
@@ -245,7 +272,9 @@ type OwnAnswer =
   | NotTaken
   | NotOwned
   | WaitCancelled
-  | GivenBack;
+  | GivenBack
+  | IndexConfirmed
+  | ClockWished;
 
 export type CallAnswer = DataAnswer | OwnAnswer;
 export type WireAnswer = PlainAnswer | OwnAnswer | LockCallAnswer;
@@ -287,6 +316,8 @@ const callRequest = union<WireRequest>({
   "give-back": [105, { resource: text, owner: bytes, durability: int32, fencingToken: lanes64 }],
   "locks-part": [106, locksPart],
   "audit-part": [107, auditPart],
+  "confirm-index": [108, { partition: int32 }],
+  "clock-wish": [109, { partition: int32, leaseMs: int53 }],
   "register-range": [110, { keySpace: text, partitionId: int32 }],
   "unregister-range": [111, { keySpace: text }],
   "remove-member": [112, { nodeId: int32 }],
@@ -313,6 +344,8 @@ const callAnswer = union<WireAnswer>({
   "given-back": [105, { isGiven: boolean }],
   "locks-part": [106, locksPartAnswer],
   "audit-part": [107, auditPartAnswer],
+  "index-confirmed": [108, { index: int53 }],
+  "clock-wished": [109, {}],
   meta: [110, { status: nullable(text), index: int53 }],
   removal: [112, { outcome: oneOf<LeaveOutcome>(...LEAVE_OUTCOMES) }],
   finalize: [

@@ -4,12 +4,11 @@
  * Invariants: 1. Nothing is delivered by itself: a test calls `deliver` of a stream, in a turn of
  * its own. 2. A closed stream delivers nothing.
  */
-import { WatchEventType, WatchMessageType } from "../../../src/base/result-types.js";
+import { WatchMessageType } from "../../../src/base/result-types.js";
 import { WatchTally } from "../../../src/host/watching/watch-tally.js";
 import type {
   CallerName,
   RouteHint,
-  WatchEvent,
   WatchMessage,
   WatchReceiver,
   WatchRequest,
@@ -85,24 +84,6 @@ export function watchMessage(given: Partial<WatchMessage>): WatchMessage {
     staleMs: 0,
     end: 0,
     partition: null,
-    ...given,
-  };
-}
-
-export function watchEvent(given: Partial<WatchEvent>): WatchEvent {
-  return {
-    type: WatchEventType.set,
-    name: "k",
-    value: null,
-    revision: 0,
-    stamp: { n: 0, l: 0, c: 0 },
-    token: 0n,
-    owner: null,
-    note: null,
-    sequence: null,
-    forced: false,
-    bytes: null,
-    text: null,
     ...given,
   };
 }

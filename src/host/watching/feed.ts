@@ -1,0 +1,270 @@
+/**
+ * What entries do to watched names: from apply into the histories of filters (W1, W11).
+ *
+ * Owns filters, histories and leases. Invariants: 1. Nothing is told in the turn of an entry that
+ * is not decided yet: events gather, and leave when the turn is over. 2. Ends of leases that the
+ * clock of an entry passed come before what the entry does. 3. Without filters no machine is
+ * looked at (W15). 4. Histories take `historyBytes` together at most: the oldest goes first.
+ */
+import { WATCH_HISTORY_MS } from "../../base/limits.js";
+import { WatchEventType } from "../../base/result-types.js";
+import type { Hlc } from "../../base/hlc.js";
+import { type AppliedCommand, type WatchEvent, eventOf } from "../../machine/events.js";
+import { textToByteKey } from "../../machine/store/keys.js";
+import { keyEvent, keyLeaseEnd, lockEvent, lockLeaseEnd } from "../../machine/watched-rows.js";
+import type { Filter, NameSort } from "./filters.js";
+import { Filters } from "./filters.js";
+import { WatchedLeases } from "./leases.js";
+import type { Position, Positions } from "./positions.js";
+import type { WatchTally } from "./watch-tally.js";
+import type { WatchGroup, WatchPorts, WatchSettings, WatchedState } from "./watching.js";
+
+export interface FeedEars {
+  /** Some filters have news, or groups went on. */
+  news(): void;
+  /** The rows of the partition are others than entries made them. */
+  replaced(partition: number, reason: "image" | "moved"): void;
+  /** A lease of the partition is looked after from now on. */
+  leaseNoted(partition: number): void;
+}
+
+export class Feed {
+  readonly filters = new Filters();
+  readonly leases = new WatchedLeases();
+  /** Filters with news. */
+  readonly changed = new Set<Filter>();
+  historyBytes = 0;
+  private isOn = false;
+  /** Entries that were looked at. */
+  private serial = 0;
+  private readonly now = new WeakMap<
+    ReadonlySet<number>,
+    { readonly serial: number; readonly positions: Positions }
+  >();
+
+  constructor(
+    private readonly ports: WatchPorts,
+    private readonly settings: WatchSettings,
+    private readonly tally: WatchTally,
+    private readonly ears: FeedEars,
+  ) {
+    ports.onGroup((group) => {
+      if (this.isOn) this.tap(group);
+    });
+  }
+
+  state(partition: number): WatchedState | null {
+    const group = this.ports.isClosing() ? null : this.ports.group(partition);
+    if (group === null) return null;
+    const { machine } = group;
+    return { rows: machine.reads.watched, leaseMs: machine.leaseMs };
+  }
+
+  noteLease(partition: number, sort: NameSort, name: string, endMs: number): boolean {
+    const isKept = this.leases.note(partition, sort, name, endMs);
+    if (isKept) this.ears.leaseNoted(partition);
+    return isKept;
+  }
+
+  /** The filter of what is watched, with its history from now on. Null: there are too many. */
+  filter(kind: number, name: string, partitions: ReadonlySet<number>): Filter | null {
+    const filter = this.filters.take(kind, name);
+    if (filter === null) return null;
+    if (!this.isOn) this.turn(true);
+    if (filter.partitions !== partitions) this.cover(filter, partitions);
+    return filter;
+  }
+
+  /** `partitions` are from now on those that may have its names. Returns whether they are others. */
+  cover(filter: Filter, partitions: ReadonlySet<number>): boolean {
+    const before = filter.partitions;
+    filter.partitions = partitions;
+    let isOther = false;
+    for (const partition of partitions) {
+      if (before.has(partition)) continue;
+      isOther = true;
+      filter.gap(partition, this.positionOf(partition));
+    }
+    return isOther || before.size !== partitions.size;
+  }
+
+  /** Where the partitions of the filter stand, all entries of which are in its history. */
+  positionsNow({ partitions }: Filter): Positions {
+    const known = this.now.get(partitions);
+    if (known?.serial === this.serial) return known.positions;
+    const positions = new Map<number, Position>();
+    for (const partition of partitions) positions.set(partition, this.positionOf(partition));
+    this.now.set(partitions, { serial: this.serial, positions });
+    return positions;
+  }
+
+  private positionOf(partition: number): Position {
+    const group = this.ports.isClosing() ? null : this.ports.group(partition);
+    if (group === null) return { l: 0, c: 0, leaseMs: 0 };
+    const { lastStamp, leaseMs } = group.machine;
+    return { l: lastStamp.l, c: lastStamp.c, leaseMs };
+  }
+
+  /** Forgets what is old, and filters that nobody came back for. */
+  sweep(nowMs: number): void {
+    for (const filter of this.filters.all()) {
+      const oldestMs = nowMs - WATCH_HISTORY_MS;
+      while ((filter.at(filter.first)?.atMs ?? nowMs) < oldestMs) this.dropFirst(filter);
+      if (filter.idleMs < oldestMs) this.remove(filter);
+    }
+    if (this.isOn && this.filters.size === 0) this.turn(false);
+  }
+
+  private remove(filter: Filter): void {
+    this.historyBytes -= filter.sizeBytes;
+    this.tally.historyBytes = this.historyBytes;
+    this.filters.remove(filter);
+    this.changed.delete(filter);
+  }
+
+  private dropFirst(filter: Filter): void {
+    this.historyBytes -= filter.dropFirst();
+    this.tally.historyBytes = this.historyBytes;
+  }
+
+  /** Looks at all machines, or at none. */
+  turn(isOn: boolean): void {
+    this.isOn = isOn;
+    if (!isOn) this.leases.clear();
+    if (this.ports.isClosing()) return;
+    for (const group of this.ports.groups()) {
+      if (isOn) this.tap(group);
+      else group.machine.tap = null;
+    }
+  }
+
+  private tap(group: WatchGroup): void {
+    const { partition, machine } = group;
+    let position: Position | null = null;
+    machine.tap = {
+      begin: (stamp, leaseMs) => {
+        position = { l: stamp.l, c: stamp.c, leaseMs };
+        this.serial++;
+        if (this.leases.nextMs(partition) <= leaseMs) {
+          this.expire(group, stamp, position);
+        }
+        this.ears.news();
+      },
+      changed: (applied) => this.note(group, applied, position),
+      replaced: () => {
+        this.serial++;
+        this.leases.drop(partition);
+        for (const filter of this.filters.all()) {
+          if (filter.partitions.has(partition)) filter.gap(partition, this.positionOf(partition));
+        }
+        this.ears.replaced(partition, "image");
+      },
+    };
+  }
+
+  private note(group: WatchGroup, applied: AppliedCommand, position: Position | null): void {
+    const { command } = applied;
+    if (position === null) return;
+    switch (command.kind) {
+      case "kv-set":
+      case "kv-delete":
+        return this.told(group, "key", command.key, applied, position);
+      case "try-lock":
+      case "lock-with-note":
+      case "try-unlock":
+      case "unlock-grant":
+      case "force-unlock":
+        return this.told(group, "lock", command.resource, applied, position);
+      case "create-sequence":
+      case "update-sequence":
+      case "delete-sequence":
+      case "allocate":
+      case "reserve-block":
+        return this.told(group, "sequence", command.name, applied, position);
+      case "range-adopt":
+        return this.ears.replaced(group.partition, "moved");
+      default:
+    }
+  }
+
+  private told(
+    group: WatchGroup,
+    sort: NameSort,
+    name: string,
+    applied: AppliedCommand,
+    position: Position,
+  ): void {
+    const filters = this.filters.of(sort, name);
+    if (filters.length === 0) return;
+    const record = sort === "sequence" ? group.machine.reads.getSequence(name) : null;
+    const event = eventOf(applied, record);
+    if (event === null) return;
+    const { command } = applied;
+    if ("expiresMs" in command && command.expiresMs > 0) {
+      this.noteLease(group.partition, sort, name, position.leaseMs + command.expiresMs);
+    }
+    this.add(group.partition, filters, event, position);
+  }
+
+  private add(
+    partition: number,
+    filters: readonly Filter[],
+    event: WatchEvent,
+    position: Position,
+  ): void {
+    const nowMs = this.ports.clock.monotonicMs();
+    let isTold = false;
+    for (const filter of filters) {
+      if (!filter.partitions.has(partition)) continue;
+      isTold = true;
+      this.historyBytes += filter.add(partition, position, event, nowMs);
+      this.changed.add(filter);
+    }
+    if (!isTold) return;
+    this.tally.events[event.type] = (this.tally.events[event.type] ?? 0) + 1;
+    if (this.historyBytes > this.settings.historyBytes) this.makeRoom();
+    this.tally.historyBytes = this.historyBytes;
+  }
+
+  /** Of each filter in turn the oldest half, until three quarters of the room are enough. */
+  private makeRoom(): void {
+    const roomBytes = (this.settings.historyBytes * 3) / 4;
+    while (this.historyBytes > roomBytes) {
+      for (const filter of this.filters.all()) {
+        const keepFrom = filter.first + Math.ceil((filter.end - filter.first) / 2);
+        while (filter.first < keepFrom) this.dropFirst(filter);
+        if (this.historyBytes <= roomBytes) return;
+      }
+    }
+  }
+
+  private expire(group: WatchGroup, stamp: Hlc, position: Position): void {
+    const { partition, machine } = group;
+    const rows = machine.reads.watched;
+    const { leaseMs } = position;
+    for (
+      let lease = this.leases.take(partition, leaseMs);
+      lease !== null;
+      lease = this.leases.take(partition, leaseMs)
+    ) {
+      const { sort, name } = lease;
+      const key = textToByteKey(name);
+      const keyRow = sort === "key" ? rows.key(key) : null;
+      const lockRow = sort === "lock" ? rows.lock(key) : null;
+      const row = keyRow ?? lockRow;
+      if (row === null) continue;
+      const endMs = keyRow === null ? null : keyLeaseEnd(keyRow, leaseMs);
+      const untilMs = lockRow === null ? endMs : lockLeaseEnd(lockRow, leaseMs);
+      if (untilMs !== null) {
+        // It was extended.
+        this.leases.note(partition, sort, name, untilMs);
+        continue;
+      }
+      const state = keyRow === null ? null : keyEvent(name, keyRow, leaseMs);
+      const event = lockRow === null ? state : lockEvent(name, lockRow, leaseMs);
+      const { expired, lockExpired } = WatchEventType;
+      if (event === null || (event.type !== expired && event.type !== lockExpired)) continue;
+      this.add(partition, this.filters.of(sort, name), { ...event, stamp }, position);
+    }
+  }
+}

@@ -1,0 +1,220 @@
+/**
+ * The watches of one caller, and in which order they are told.
+ *
+ * Owns its watches. Invariants: 1. A full sink is given nothing but ends: watches stand where they
+ * are, and hold nothing (W13). 2. SYNCED is given when all that it waits for was told (W9). 3. Each
+ * watch has one end, and none after the stream is closed.
+ */
+import { WatchEnd, WatchMessageType } from "../../base/result-types.js";
+import { WATCHES_PER_STREAM_MAX } from "../../base/limits.js";
+import type { Filter } from "./filters.js";
+import type { WatchMessage, WatchRequest, WatchSink, WatchStream } from "./messages.js";
+import { type Draft, draft } from "./told.js";
+import { Watch } from "./watch.js";
+
+/** What all streams of a turn may still do. */
+export interface PumpBudget {
+  deliveries: number;
+  endMs: number;
+}
+
+export interface StreamHome {
+  /** Makes a watch that begins by itself; or says why not. */
+  begin(
+    stream: Stream,
+    watchId: number,
+    request: WatchRequest,
+  ): Watch | { readonly end: number; readonly partition: number | null };
+  /** The watch is over. */
+  ended(watch: Watch): void;
+  /** It was told something. */
+  told(watch: Watch, nowMs: number): void;
+  /** From a change to its message (ms). */
+  delayed(durationMs: number): void;
+  closed(stream: Stream): void;
+  /** The stream has something to deliver. */
+  wake(stream: Stream): void;
+  /** `done` when the partitions are level with what was answered before this call. */
+  level(stream: Stream, partitions: ReadonlySet<number>, done: () => void): void;
+  nowMs(): number;
+}
+
+interface Sync {
+  readonly syncId: number;
+  readonly watches: readonly Watch[];
+  /** Where each of them has to be; null: not known yet. */
+  targets: readonly number[] | null;
+}
+
+export class Stream implements WatchStream {
+  private readonly watches = new Map<number, Watch>();
+  private readonly byFilter = new Map<Filter, Set<Watch>>();
+  private readonly dirty = new Set<Watch>();
+  private ends: WatchMessage[] = [];
+  private readonly syncs: Sync[] = [];
+  private isClosed = false;
+  isAwake = false;
+
+  constructor(
+    private readonly sink: WatchSink,
+    private readonly home: StreamHome,
+  ) {}
+
+  create(watchId: number, request: WatchRequest): void {
+    if (this.isClosed) return;
+    const isId = Number.isInteger(watchId) && watchId >= 1 && !this.watches.has(watchId);
+    if (!isId) return this.refuse(watchId, WatchEnd.invalidInput, null);
+    if (this.watches.size >= WATCHES_PER_STREAM_MAX) {
+      return this.refuse(watchId, WatchEnd.overloaded, null);
+    }
+    const begun = this.home.begin(this, watchId, request);
+    if (!(begun instanceof Watch)) return this.refuse(watchId, begun.end, begun.partition);
+    this.watches.set(watchId, begun);
+    const same = this.byFilter.get(begun.filter) ?? new Set();
+    this.byFilter.set(begun.filter, same.add(begun));
+  }
+
+  cancel(watchId: number): void {
+    const watch = this.watches.get(watchId);
+    if (watch !== undefined) this.endWatch(watch, WatchEnd.cancelled, null);
+  }
+
+  sync(syncId: number, watchId: number): void {
+    if (this.isClosed) return;
+    const one = this.watches.get(watchId);
+    const watches = watchId === 0 ? [...this.watches.values()] : one === undefined ? [] : [one];
+    const sync: Sync = { syncId, watches, targets: null };
+    this.syncs.push(sync);
+    const partitions = new Set(watches.flatMap(({ filter }) => [...filter.partitions]));
+    this.home.level(this, partitions, () => {
+      sync.targets = watches.map(({ filter }) => filter.end);
+      this.home.wake(this);
+    });
+  }
+
+  ready(): void {
+    if (!this.isClosed) this.home.wake(this);
+  }
+
+  close(): void {
+    if (this.isClosed) return;
+    this.isClosed = true;
+    for (const watch of this.watches.values()) this.home.ended(watch);
+    this.watches.clear();
+    this.byFilter.clear();
+    this.dirty.clear();
+    this.ends = [];
+    this.syncs.length = 0;
+    this.home.closed(this);
+  }
+
+  /** Of a watch of this stream. */
+  news(watch: Watch): void {
+    this.dirty.add(watch);
+    this.home.wake(this);
+  }
+
+  get isEmpty(): boolean {
+    return this.watches.size === 0;
+  }
+
+  mayRead(): boolean {
+    return this.sink.mayRead();
+  }
+
+  endWatch(watch: Watch, end: number, partition: number | null): void {
+    if (this.watches.get(watch.id) !== watch) return;
+    this.watches.delete(watch.id);
+    const same = this.byFilter.get(watch.filter);
+    same?.delete(watch);
+    if (same?.size === 0) this.byFilter.delete(watch.filter);
+    this.dirty.delete(watch);
+    this.home.ended(watch);
+    this.refuse(watch.id, end, partition);
+  }
+
+  endAll(end: number): void {
+    for (const watch of [...this.watches.values()]) this.endWatch(watch, end, null);
+  }
+
+  private refuse(watchId: number, end: number, partition: number | null): void {
+    const message = draft({ type: WatchMessageType.ended, end, partition });
+    this.ends.push({ ...message, watchIds: [watchId] });
+    this.home.wake(this);
+  }
+
+  /** Delivers what there is. True: there is more. */
+  pump(budget: PumpBudget): boolean {
+    if (this.isClosed) return false;
+    const { ends } = this;
+    this.ends = [];
+    for (const end of ends) this.sink.deliver(end);
+    for (const watch of this.dirty) {
+      if (this.sink.isFull()) return false;
+      if (budget.deliveries <= 0 || this.home.nowMs() >= budget.endMs) return true;
+      budget.deliveries--;
+      this.stepOf(watch);
+      if (this.isClosed) return false;
+    }
+    if (this.dirty.size > 0) return true;
+    if (!this.sink.isFull()) this.endSyncs();
+    return this.ends.length > 0;
+  }
+
+  private stepOf(watch: Watch): void {
+    const sharing = this.sharing(watch);
+    const step = watch.step();
+    switch (step.kind) {
+      case "nothing":
+        this.dirty.delete(watch);
+        return;
+      case "worked":
+        return this.toTheBack(watch);
+      case "lost":
+        return this.endWatch(watch, WatchEnd.notHosted, step.partition);
+      case "full":
+        return this.endWatch(watch, WatchEnd.overloaded, null);
+      case "told": {
+        const isEvents = step.draft.type === WatchMessageType.events && !step.draft.reset;
+        this.toTheBack(watch);
+        if (isEvents) for (const other of sharing) other.follow(watch);
+        this.tell(isEvents ? [watch, ...sharing] : [watch], step.draft, step.appliedMs);
+      }
+    }
+  }
+
+  /** What has much to tell lets the others go first. */
+  private toTheBack(watch: Watch): void {
+    this.dirty.delete(watch);
+    this.dirty.add(watch);
+  }
+
+  /** The others that are told the same. */
+  private sharing(watch: Watch): Watch[] {
+    const same = this.byFilter.get(watch.filter);
+    if (same === undefined || same.size < 2) return [];
+    return [...same].filter((other) => other !== watch && other.sharesWith(watch));
+  }
+
+  private tell(watches: readonly Watch[], message: Draft, appliedMs: number): void {
+    const nowMs = this.home.nowMs();
+    if (appliedMs > 0) this.home.delayed(Math.max(0, nowMs - appliedMs));
+    for (const watch of watches) this.home.told(watch, nowMs);
+    this.sink.deliver({ ...message, watchIds: watches.map(({ id }) => id) });
+  }
+
+  private endSyncs(): void {
+    for (let sync = this.syncs[0]; sync !== undefined; sync = this.syncs[0]) {
+      const { syncId, watches, targets } = sync;
+      if (targets === null) return;
+      const living = watches.filter((watch) => this.watches.get(watch.id) === watch);
+      const isLevel = living.every((watch) => {
+        return watch.isLevel(targets[watches.indexOf(watch)] ?? 0);
+      });
+      if (!isLevel) return;
+      this.syncs.shift();
+      const message = draft({ type: WatchMessageType.synced, syncId });
+      this.sink.deliver({ ...message, watchIds: living.map(({ id }) => id) });
+    }
+  }
+}

@@ -1,0 +1,111 @@
+/**
+ * What is told next of the history of a filter, and messages in the making.
+ *
+ * Pure. Invariants: 1. A message ends at the end of an entry where one fits; where an entry goes on
+ * in the next message it has no cursor. 2. What a watch does not want moves its positions all the
+ * same.
+ */
+import { WatchMessageType } from "../../base/result-types.js";
+import { WATCH_MESSAGE_BYTES } from "../../base/limits.js";
+import { type WatchEvent, eventBytes, withoutValue } from "../../machine/events.js";
+import type { Filter } from "./filters.js";
+import type { WatchMessage } from "./messages.js";
+import { type Position, type Positions, isBehind } from "./positions.js";
+
+/** A message but for whom it is. */
+export type Draft = Omit<WatchMessage, "watchIds">;
+
+const BLANK: Draft = {
+  type: WatchMessageType.events,
+  events: [],
+  cursor: null,
+  initial: false,
+  merged: false,
+  reset: false,
+  more: false,
+  syncId: 0,
+  staleMs: 0,
+  end: 0,
+  partition: null,
+};
+
+export function draft(told: Partial<Draft>): Draft {
+  return { ...BLANK, ...told };
+}
+
+/** What of the events a watch wants. */
+export interface Wants {
+  readonly noValues: boolean;
+  /** Sum of 2^type; 0 = all. */
+  readonly only: number;
+}
+
+/** `event` as it is wanted; null: it is not. */
+export function wanted(event: WatchEvent, { noValues, only }: Wants): WatchEvent | null {
+  if (only !== 0 && (only & (1 << event.type)) === 0) return null;
+  return noValues ? withoutValue(event) : event;
+}
+
+/** A place in a history: the number of a batch, and of an event in it. */
+export interface Place {
+  readonly number: number;
+  readonly offset: number;
+}
+
+export interface Told {
+  readonly events: readonly WatchEvent[];
+  /** Where the rest begins. */
+  readonly place: Place;
+  /** Behind the last batch that was told whole. */
+  readonly positions: Positions;
+  /** The last batch goes on. */
+  readonly isCut: boolean;
+  /** When the first event was applied (monotonic ms); 0: there is none. */
+  readonly appliedMs: number;
+}
+
+/**
+ * Of the history of `filter` from `from` on, as much as fits a message. `accepts` null: all of it.
+ * `skip`: what is at or before these positions was told.
+ */
+export function tellOn(
+  filter: Filter,
+  from: Place,
+  positions: Positions,
+  wants: Wants,
+  skip: Positions | null,
+  accepts: ((partition: number, name: string) => boolean) | null,
+): Told {
+  const events: WatchEvent[] = [];
+  const reached = new Map(positions);
+  let { number, offset } = from;
+  let sizeBytes = 0;
+  let appliedMs = 0;
+  const told = (isCut: boolean): Told => {
+    return { events, place: { number, offset }, positions: reached, isCut, appliedMs };
+  };
+  for (let batch = filter.at(number); batch !== undefined; batch = filter.at(number)) {
+    if (wasTold(batch.position, skip?.get(batch.partition))) {
+      number++;
+      continue;
+    }
+    const isNext = offset === 0 && events.length > 0;
+    if (isNext && sizeBytes + batch.sizeBytes > WATCH_MESSAGE_BYTES) return told(false);
+    for (; offset < batch.events.length; offset++) {
+      const event = wanted(batch.events[offset] as WatchEvent, wants);
+      if (event === null || accepts?.(batch.partition, event.name) === false) continue;
+      sizeBytes += eventBytes(event);
+      if (events.length > 0 && sizeBytes > WATCH_MESSAGE_BYTES) return told(true);
+      if (events.length === 0) appliedMs = batch.atMs;
+      events.push(event);
+    }
+    offset = 0;
+    number++;
+    reached.set(batch.partition, batch.position);
+  }
+  return told(false);
+}
+
+function wasTold(position: Position, skip: Position | undefined): boolean {
+  return skip !== undefined && !isBehind(position, skip);
+}

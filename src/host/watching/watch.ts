@@ -1,0 +1,282 @@
+/**
+ * One watch: where it stands, and what it is told next.
+ *
+ * Owns its place in the history of its filter. Invariants: 1. What is told of a name comes in the
+ * order of its changes. 2. A watch that is behind holds nothing but its positions (P-185). 3. A
+ * cursor is given only where all that is behind it was told, and a mark only when nothing is left
+ * to tell (P-187). 4. Where the history does not reach back far enough the state is compared, or
+ * told anew: the newest state always comes (P-186).
+ */
+import { WatchKind, WatchMessageType } from "../../base/result-types.js";
+import type { WatchEvent } from "../../machine/events.js";
+import type { DueItem } from "../waiting/due-heap.js";
+import type { Filter, FilterWatch } from "./filters.js";
+import type { WatchRequest } from "./messages.js";
+import type { Positions } from "./positions.js";
+import { Revisions } from "./revisions.js";
+import { Scan, type ScanMode, type ScanPorts } from "./scan.js";
+import { type Draft, type Place, type Told, draft, tellOn, wanted } from "./told.js";
+import type { MergeReason, WatchTally } from "./watch-tally.js";
+
+/** What a watch asks of its node. */
+export interface WatchHome extends ScanPorts {
+  readonly tally: WatchTally;
+  /** Where the partitions of the filter stand now. */
+  positionsNow(filter: Filter): Positions;
+  cursorOf(filter: Filter, positions: Positions): string;
+  /** The rows that tell of what ended behind the positions are still there. */
+  remembers(positions: Positions): boolean;
+  /** For how long the partitions of the filter may not have been level with their leaders (ms). */
+  staleMs(filter: Filter): number;
+}
+
+/** What a step came to: a message; nothing to tell; or that the watch cannot go on. */
+export type Step =
+  | { readonly kind: "told"; readonly draft: Draft; readonly appliedMs: number }
+  /** It went on; there may be more. */
+  | { readonly kind: "worked" }
+  | { readonly kind: "nothing" }
+  | { readonly kind: "lost"; readonly partition: number }
+  | { readonly kind: "full" };
+
+const NOTHING: Step = { kind: "nothing" };
+const WORKED: Step = { kind: "worked" };
+
+export class Watch implements FilterWatch, DueItem {
+  dueMs = 0;
+  heapAt = -1;
+  /** When it was told something last (monotonic ms). */
+  toldMs = 0;
+  wantsMark = false;
+  private isRunning = false;
+  private isCreated = false;
+  private wantsReset = false;
+  private place: Place = { number: 0, offset: 0 };
+  private positions: Positions = new Map();
+  /** Of a watch that goes on: what was told before. */
+  private skip: Positions | null = null;
+  private scan: Scan | null = null;
+  private revisions: Revisions | null = null;
+
+  /** `news`: it has something to tell. */
+  constructor(
+    readonly id: number,
+    readonly filter: Filter,
+    readonly request: WatchRequest,
+    private readonly home: WatchHome,
+    private readonly news: (watch: Watch) => void,
+  ) {}
+
+  hasNews(): void {
+    if (this.isRunning) this.news(this);
+  }
+
+  /** The watch stands: its partitions are level with what was answered before it came. */
+  begin(cursor: Positions | "foreign" | null): void {
+    const { filter, home, request } = this;
+    this.isRunning = true;
+    this.place = { number: filter.end, offset: 0 };
+    this.positions = home.positionsNow(filter);
+    if (cursor === "foreign") this.startOver();
+    else if (cursor !== null) this.goOn(cursor);
+    else if (request.fromRevision !== null) {
+      const state = home.state([...filter.partitions][0] ?? 0);
+      this.revisions = new Revisions(filter.name, Number(request.fromRevision), state);
+    } else if (request.initial) this.startScan("initial", null);
+    if (this.scan === null && !filter.knowsLeases) {
+      this.setScan(new Scan(filter, "quiet", this.positions, home));
+    }
+    this.news(this);
+  }
+
+  private goOn(cursor: Positions): void {
+    const { filter } = this;
+    this.positions = cursor;
+    if (filter.reaches(cursor)) {
+      this.place = { number: filter.first, offset: 0 };
+      this.skip = cursor;
+    } else this.compare("resumed");
+  }
+
+  /** Each change cannot be told any more: the state is compared with what was told (W6). */
+  fallBack(reason: MergeReason): void {
+    if (!this.isRunning) return;
+    this.setScan(this.scan?.mode === "quiet" ? null : this.scan);
+    // Half of a state was told, or nothing can be compared.
+    if (this.scan?.mode === "initial" || this.revisions !== null) this.startOver();
+    else this.compare(reason);
+    this.news(this);
+  }
+
+  private compare(reason: MergeReason): void {
+    const { home, positions } = this;
+    if (this.filter.kind === WatchKind.lockPrefix || !home.remembers(positions)) {
+      return this.startOver();
+    }
+    home.tally.mergedBy(reason);
+    this.revisions = null;
+    // What was compared before is compared again, from where that began.
+    this.startScan("merged", this.scan?.since ?? positions);
+  }
+
+  private startOver(): void {
+    this.home.tally.resets++;
+    this.wantsReset = true;
+    this.revisions = null;
+    this.startScan("initial", null);
+  }
+
+  private startScan(mode: ScanMode, since: Positions | null): void {
+    this.skip = null;
+    this.place = { number: this.filter.end, offset: 0 };
+    this.setScan(new Scan(this.filter, mode, since, this.home));
+  }
+
+  private setScan(scan: Scan | null): void {
+    const wasBehind = this.scan?.mode === "merged";
+    const isBehind = scan?.mode === "merged";
+    if (isBehind !== wasBehind) this.home.tally.behind += isBehind ? 1 : -1;
+    this.scan = scan;
+  }
+
+  end(): void {
+    this.isRunning = false;
+    this.setScan(null);
+  }
+
+  /** All that happened before the batch of this number was told. */
+  isLevel(number: number): boolean {
+    if (!this.isRunning || !this.isCreated || this.scan !== null || this.revisions !== null) {
+      return false;
+    }
+    return this.place.number >= number && this.place.offset === 0;
+  }
+
+  /** Stands in its history as the other one does, and is told the same. */
+  sharesWith(other: Watch): boolean {
+    if (!this.isPlain || !other.isPlain || this.place.number !== other.place.number) return false;
+    const { noValues, only } = this.request;
+    return other.request.noValues === noValues && other.request.only === only;
+  }
+
+  private get isPlain(): boolean {
+    if (!this.isRunning || !this.isCreated || this.skip !== null) return false;
+    return this.scan === null && this.revisions === null && this.place.offset === 0;
+  }
+
+  /** What it is told now. */
+  step(): Step {
+    if (!this.isRunning) return NOTHING;
+    if (!this.isCreated) return this.created();
+    if (this.wantsReset) {
+      this.wantsReset = false;
+      return told(draft({ reset: true, initial: true }));
+    }
+    if (this.revisions !== null) return this.revisionsOn(this.revisions);
+    if (this.place.number < this.filter.first) this.fallBack("behind");
+    if (this.wantsReset) return this.step();
+    return this.historyOn() ?? this.scanOn() ?? this.mark();
+  }
+
+  /** As another watch that it shares with was told. */
+  follow(leader: Watch): void {
+    this.place = leader.place;
+    this.positions = leader.positions;
+  }
+
+  private created(): Step {
+    this.isCreated = true;
+    const isLevel = this.scan === null || this.scan.mode === "quiet" || this.scan.mode === "merged";
+    const cursor = isLevel && this.revisions === null ? this.cursor() : null;
+    return told(draft({ type: WatchMessageType.created, cursor }));
+  }
+
+  private cursor(): string {
+    return this.home.cursorOf(this.filter, this.positions);
+  }
+
+  /** The history up to now. Null: there is nothing to tell of it. */
+  private historyOn(): Step | null {
+    const { filter, request, scan } = this;
+    if (this.place.number >= filter.end) {
+      this.skip = null;
+      return null;
+    }
+    const accepts =
+      scan === null || scan.mode === "quiet"
+        ? null
+        : (partition: number, name: string): boolean => scan.hasRead(partition, name);
+    const next = tellOn(filter, this.place, this.positions, request, this.skip, accepts);
+    this.take(next);
+    if (next.events.length === 0) return this.historyOn();
+    const isWhole = scan === null && !next.isCut;
+    const cursor = isWhole ? this.cursor() : null;
+    const { events, isCut: more, appliedMs } = next;
+    return told(draft({ events, cursor, more }), appliedMs);
+  }
+
+  private take({ place, positions }: Told): void {
+    this.place = place;
+    // What is compared is compared with where it began.
+    if (this.scan === null) this.positions = positions;
+  }
+
+  /** Reads on until there is something to tell. Null: there is nothing to read. */
+  private scanOn(): Step | null {
+    const { scan, filter, home, request } = this;
+    if (scan === null) return null;
+    if (scan.isDone) {
+      this.setScan(null);
+      filter.knowsLeases ||= scan.knowsLeases;
+      const isQuiet = scan.mode === "quiet";
+      this.positions = home.positionsNow(filter);
+      if (isQuiet) return WORKED;
+      return told(draft({ type: WatchMessageType.mark, cursor: this.cursor(), ...this.stale() }));
+    }
+    const slice = scan.next();
+    if (slice.kind !== "events") return slice;
+    const events: WatchEvent[] = [];
+    for (const each of slice.events) {
+      const event = wanted(each, request);
+      if (event !== null) events.push(event);
+    }
+    if (events.length === 0) return WORKED;
+    const isInitial = scan.mode === "initial";
+    return told(draft({ events, initial: isInitial, merged: scan.mode === "merged" }));
+  }
+
+  private stale(): { readonly staleMs: number } {
+    return { staleMs: Math.ceil(this.home.staleMs(this.filter)) };
+  }
+
+  private revisionsOn(revisions: Revisions): Step {
+    const { filter, home, request } = this;
+    const [partition = 0] = filter.partitions;
+    const state = home.state(partition);
+    if (state === null) return { kind: "lost", partition };
+    const { events, merged } = revisions.next(state);
+    if (revisions.isDone) this.revisions = null;
+    const cursor = this.revisions === null && this.scan === null ? this.cursor() : null;
+    const shown = events.map((event) => wanted(event, request)).filter((event) => event !== null);
+    if (shown.length === 0) return WORKED;
+    return told(draft({ events: shown, merged, cursor }));
+  }
+
+  private mark(): Step {
+    if (!this.wantsMark) return NOTHING;
+    this.wantsMark = false;
+    this.positions = this.home.positionsNow(this.filter);
+    return told(draft({ type: WatchMessageType.mark, cursor: this.cursor(), ...this.stale() }));
+  }
+
+  /** What the partition holds came from elsewhere: all of it is told. */
+  forget(partition: number): void {
+    const rest = new Map(this.positions);
+    rest.delete(partition);
+    this.positions = rest;
+  }
+}
+
+function told(message: Draft, appliedMs = 0): Step {
+  return { kind: "told", draft: message, appliedMs };
+}

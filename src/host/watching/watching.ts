@@ -1,0 +1,62 @@
+/**
+ * What watches need of the world.
+ *
+ * Types only.
+ */
+import type { WatchedRows } from "../../machine/watched-rows.js";
+import type { ClockPort, TimerPort } from "../../ports.js";
+import type { Group } from "../group/group.js";
+
+export type WatchGroup = Pick<
+  Group,
+  | "partition"
+  | "machine"
+  | "read"
+  | "advanceClock"
+  | "leaseNowMs"
+  | "isServing"
+  | "isLeader"
+  | "leaderNode"
+>;
+
+export interface WatchPorts {
+  readonly clock: ClockPort;
+  readonly timer: TimerPort;
+  /** null: not hosted here. */
+  group(partition: number): WatchGroup | null;
+  groups(): readonly WatchGroup[];
+  /** `hook` runs once for every group that is here, now or later. */
+  onGroup(hook: (group: WatchGroup) => void): void;
+  onGroupLeft(hook: (group: WatchGroup) => void): void;
+  /** The partitions that may have what is watched; null before the cluster is founded. */
+  partitionsOf(kind: number, name: string): ReadonlySet<number> | null;
+  /** Grows whenever `partitionsOf` may say something else. */
+  mapVersion(): number;
+  clusterId(): string;
+  /** No row is to be read any more. */
+  isClosing(): boolean;
+  /** Whether messages reach the node, as far as is known. */
+  isLinked(node: number): boolean;
+  /**
+   * Asks the leader of the partition, on another node, up to which entry everything is applied that
+   * was answered before this call; null: it is not known in time. Never in the turn of the call.
+   */
+  confirmThere(partition: number, deadlineMs: number, done: (index: number | null) => void): void;
+  /** Asks that leader to commit its lease clock as soon as it has reached `leaseMs`. */
+  wishClock(partition: number, leaseMs: number): void;
+}
+
+export interface WatchSettings {
+  readonly watchersMax: number;
+  readonly historyBytes: number;
+  /** Longest time between marks where none is asked for (ms). */
+  readonly progressMs: number;
+  /** Rows that tell of deletions stay so long; 0 = for ever. */
+  readonly tombstoneRetentionMs: number;
+}
+
+/** The rows of a partition with the lease time that they stand at. */
+export interface WatchedState {
+  readonly rows: WatchedRows;
+  readonly leaseMs: number;
+}
