@@ -4,11 +4,13 @@
  * Invariants: 1. Nothing is delivered by itself: a test calls `deliver` of a stream, in a turn of
  * its own. 2. A closed stream delivers nothing.
  */
-import { WatchMessageType } from "../../../src/base/result-types.js";
+import { WatchEventType, WatchMessageType } from "../../../src/base/result-types.js";
+import { watchEvent as madeEvent } from "../../../src/machine/events.js";
 import { WatchTally } from "../../../src/host/watching/watch-tally.js";
 import type {
   CallerName,
   RouteHint,
+  WatchEvent,
   WatchMessage,
   WatchReceiver,
   WatchRequest,
@@ -86,4 +88,9 @@ export function watchMessage(given: Partial<WatchMessage>): WatchMessage {
     partition: null,
     ...given,
   };
+}
+
+export function watchEvent(given: Partial<WatchEvent>): WatchEvent {
+  const { type = WatchEventType.set, name = "k", stamp = { n: 0, l: 0, c: 0 } } = given;
+  return madeEvent(type, name, stamp, given);
 }

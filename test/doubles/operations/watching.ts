@@ -4,6 +4,7 @@
  */
 import { WatchEnd, WatchEventType, WatchMessageType } from "../../../src/base/result-types.js";
 import type {
+  RouteHint,
   WatchEvent,
   WatchMessage,
   WatchReceiver,
@@ -70,12 +71,16 @@ export class WatchCaller implements WatchReceiver {
   /** Of the last message that had one. */
   cursor: string | null = null;
 
-  constructor(operations: { readonly watches: Watches }) {
+  constructor(operations: { readonly watches: Pick<Watches, "open"> }) {
     this.stream = operations.watches.open(this, null);
   }
 
-  deliver(message: WatchMessage): void {
+  /** Of the last end. */
+  route: RouteHint | null = null;
+
+  deliver(message: WatchMessage, route: RouteHint | null = null): void {
     this.messages.push(message);
+    this.route = route ?? this.route;
     this.cursor = message.cursor ?? this.cursor;
     if (--this.room <= 0) this.full = true;
   }

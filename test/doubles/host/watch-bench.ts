@@ -1,0 +1,159 @@
+/**
+ * A hub over real machines of some partitions, without logs and other nodes: entries are applied
+ * when a test says so, rounds end in the turn after they were asked for.
+ */
+import { assert } from "../../../src/base/assert.js";
+import { partitionId } from "../../../src/base/ids.js";
+import { WatchKind } from "../../../src/base/result-types.js";
+import { WatchHub } from "../../../src/host/watching/hub.js";
+import type { WatchGroup, WatchPorts, WatchSettings } from "../../../src/host/watching/watching.js";
+import type { Command } from "../../../src/machine/commands/command.js";
+import { Bench } from "../machine/bench.js";
+import { ManualTimer } from "./world.js";
+
+/** Leads, and its lease clock goes with the time of the timer. */
+class FalseGroup implements WatchGroup {
+  readonly partition;
+  /** Rounds end so; "held": they wait for `release`. */
+  rounds: "confirmed" | "retry" | "held" = "confirmed";
+  leader = 1;
+  private readonly held: (() => void)[] = [];
+
+  constructor(
+    private readonly bench: WatchBench,
+    id: number,
+    readonly rows: Bench,
+  ) {
+    this.partition = partitionId(id);
+  }
+
+  get machine() {
+    return this.rows.machine;
+  }
+
+  read: WatchGroup["read"] = (_deadlineMs, done) => {
+    const { leaseMs } = this.machine;
+    if (this.rounds === "held") {
+      this.held.push(() => done({ status: "confirmed", leaseMs }));
+      return;
+    }
+    const isConfirmed = this.rounds === "confirmed";
+    this.bench.timer.soon(() =>
+      done(isConfirmed ? { status: "confirmed", leaseMs } : { status: "retry" }),
+    );
+  };
+
+  release(): void {
+    for (const done of this.held.splice(0)) done();
+  }
+
+  advanceClock: WatchGroup["advanceClock"] = (leaseMs, _deadlineMs, done) => {
+    this.bench.timer.soon(() => {
+      this.rows.apply(leaseMs, { kind: "advance-clock" });
+      const { appliedIndex: index, leaseMs: at } = this.machine;
+      const outcome = { kind: "done" } as const;
+      done({ status: "applied", outcome, leaseMs: at, term: 1, index });
+    });
+  };
+
+  leaseNowMs = (): number => this.bench.timer.nowMs;
+  isServing = (): boolean => this.leader === 1;
+  isLeader = (): boolean => this.leader === 1;
+  leaderNode = (): number => this.leader;
+}
+
+export class WatchBench {
+  readonly timer = new ManualTimer();
+  readonly groups = new Map<number, FalseGroup>();
+  readonly hub: WatchHub;
+  /** Where what is not by prefix lies, by name; elsewhere in partition 1. */
+  readonly places = new Map<string, number>();
+  version = 1;
+  clusterId = "cluster";
+  private left: ((group: WatchGroup) => void)[] = [];
+  private all: ReadonlySet<number> = new Set();
+
+  constructor(partitions = 2, settings: Partial<WatchSettings> = {}) {
+    for (let id = 1; id <= partitions; id++) {
+      this.groups.set(id, new FalseGroup(this, id, new Bench(undefined, id)));
+    }
+    this.all = new Set(this.groups.keys());
+    const { timer } = this;
+    const clock = { monotonicMs: () => timer.nowMs, wallMs: () => timer.nowMs };
+    const ports: WatchPorts = {
+      ...{ clock, timer },
+      group: (partition) => this.groups.get(partition) ?? null,
+      groups: () => [...this.groups.values()],
+      onGroup: () => undefined,
+      onGroupLeft: (hook) => void this.left.push(hook),
+      partitionsOf: (kind, name) => {
+        const isMany = kind === WatchKind.prefix || kind === WatchKind.lockPrefix;
+        return isMany ? this.all : new Set([this.places.get(name) ?? 1]);
+      },
+      mapVersion: () => this.version,
+      clusterId: () => this.clusterId,
+      isClosing: () => false,
+      isLinked: () => true,
+      confirmThere: (_partition, _deadlineMs, done) => timer.soon(() => done(null)),
+      wishClock: () => undefined,
+    };
+    const given = { watchersMax: 100, historyBytes: 1 << 20, progressMs: 10_000 };
+    this.hub = new WatchHub(ports, { ...given, tombstoneRetentionMs: 0, ...settings });
+  }
+
+  /** As callers open their streams. */
+  get watches() {
+    const { hub } = this;
+    const open = hub.open.bind(hub);
+    return {
+      watches: { tally: hub.tally, open: (sink: Parameters<typeof open>[0]) => open(sink) },
+    };
+  }
+
+  group(id: number): FalseGroup {
+    const group = this.groups.get(id);
+    assert(group !== undefined, "the partition is hosted");
+    return group;
+  }
+
+  /** Applies an entry to the partition, and lets what follows happen. */
+  apply(id: number, ...commands: Command[]): void {
+    this.group(id).rows.apply(this.timer.nowMs, ...commands);
+    this.settle();
+  }
+
+  settle(): void {
+    while (this.timer.step());
+  }
+
+  pass(ms: number): void {
+    for (let left = ms; left > 0; left--) {
+      this.timer.nowMs++;
+      this.settle();
+    }
+  }
+
+  /** The partition leaves the node. */
+  leave(id: number): void {
+    const group = this.group(id);
+    this.groups.delete(id);
+    for (const hook of this.left) hook(group);
+    this.settle();
+  }
+
+  /** `state` takes the place of the rows of the partition, as an image does. */
+  install(id: number, state: Bench): void {
+    const source = state.machine.openSnapshot(1 << 20);
+    const { machine } = this.group(id).rows;
+    const sink = machine.beginRestore();
+    for (let isLast = false; !isLast;) {
+      const chunk = source.next(1 << 20);
+      assert(chunk !== "overrun", "nothing changes meanwhile");
+      assert(sink.take(chunk.bytes).ok, "a chunk of an image is whole");
+      isLast = chunk.last;
+    }
+    source.close();
+    machine.install(sink);
+    this.settle();
+  }
+}

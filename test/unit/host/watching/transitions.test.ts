@@ -1,0 +1,178 @@
+/** What watches are told when a partition goes, comes as an image, or has other keys (W6, W14). */
+import t from "tap";
+import { WatchKind } from "../../../../src/base/result-types.js";
+import { WatchBench } from "../../../doubles/host/watch-bench.js";
+import { Bench, lock, remove, set, unlock } from "../../../doubles/machine/bench.js";
+import { WatchCaller, watchRequest } from "../../../doubles/operations/watching.js";
+
+function watching(bench: WatchBench, kind: number, name: string, rest = {}): WatchCaller {
+  const caller = new WatchCaller(bench.watches);
+  caller.stream.create(1, watchRequest(kind, name, rest));
+  bench.settle();
+  return caller;
+}
+
+/** A machine that got what `commands` say, one entry each, and more than the other one. */
+function further(entries: number, ...commands: Parameters<Bench["one"]>[1][]): Bench {
+  const state = new Bench();
+  for (const command of commands) state.one(2000, command);
+  while (state.machine.appliedIndex < entries) state.one(2000, { kind: "advance-clock" });
+  return state;
+}
+
+t.test("W6 P-186 an image: each name that changed comes once, in its newest state", (t) => {
+  const bench = new WatchBench();
+  bench.apply(1, set("k", "1"));
+  bench.apply(1, set("p/gone", "1"));
+  bench.apply(1, set("p/same", "1"));
+  const key = watching(bench, WatchKind.key, "k");
+  const prefix = watching(bench, WatchKind.prefix, "p/");
+  const held = watching(bench, WatchKind.lock, "r");
+  bench.apply(1, lock("r", "a", 60_000));
+  const before = [set("k", "1"), set("p/gone", "1"), set("p/same", "1"), lock("r", "a", 60_000)];
+  const after = [set("k", "2"), set("k", "3"), remove("p/gone"), unlock("r", "a")];
+  bench.install(1, further(20, ...before, ...after));
+  t.same(key.take(), ["created", "MERGED set k 3 r2", "mark"]);
+  t.same(prefix.take(), ["created", "MERGED deleted p/gone r1", "mark"]);
+  t.same(held.take(), ["created", "locked r t0 a", "MERGED unlocked r t0", "mark"]);
+  t.equal(bench.hub.tally.merged.get("image"), 3);
+  bench.apply(1, set("k", "4"));
+  t.same(key.take(), ["set k 4 r3"], "live again");
+  t.end();
+});
+
+t.test("W6 W13 an image under a stream that is full", (t) => {
+  const bench = new WatchBench();
+  const caller = watching(bench, WatchKind.key, "k");
+  caller.full = true;
+  bench.apply(1, set("k", "1"));
+  bench.install(1, further(9, set("k", "1"), set("k", "2")));
+  bench.apply(1, set("k", "3"));
+  t.same(caller.take(), ["created"]);
+  caller.drain();
+  bench.settle();
+  t.same(caller.takeEvents().at(-1), "set k 3 r2");
+  t.end();
+});
+
+t.test("W11 leases that came with an image end too", (t) => {
+  const bench = new WatchBench();
+  const key = watching(bench, WatchKind.key, "k");
+  const prefix = watching(bench, WatchKind.prefix, "k");
+  bench.install(1, further(5, set("k", "1", { expiresMs: 500 })));
+  t.same([...key.takeEvents(), ...prefix.takeEvents()], ["set k 1", "set k 1"]);
+  bench.pass(1650);
+  t.same([...key.takeEvents(), ...prefix.takeEvents()], ["expired k", "expired k"]);
+  t.end();
+});
+
+t.test("W4 a watch does not begin before its round, and events wait for that", (t) => {
+  const bench = new WatchBench();
+  const group = bench.group(1);
+  group.rounds = "held";
+  const caller = watching(bench, WatchKind.key, "k", { initial: true });
+  bench.apply(1, set("k", "1"));
+  t.same(caller.take(), []);
+  group.release();
+  bench.settle();
+  t.same(caller.take(), ["created", "INITIAL set k 1", "mark"]);
+  group.rounds = "retry";
+  const other = watching(bench, WatchKind.key, "k");
+  bench.pass(12_000);
+  t.same(other.take(), ["ended stale"], "nobody could be asked");
+  t.end();
+});
+
+t.test("W9 SYNCED waits for the rounds of all partitions", (t) => {
+  const bench = new WatchBench(3);
+  const caller = watching(bench, WatchKind.prefix, "p/");
+  const last = bench.group(3);
+  last.rounds = "held";
+  caller.stream.sync(5, 1);
+  bench.settle();
+  bench.apply(3, set("p/a", "1"));
+  t.same(caller.take(), ["created", "set p/a 1"]);
+  last.release();
+  bench.settle();
+  t.same(caller.take(), ["synced 5"]);
+  caller.full = true;
+  last.rounds = "confirmed";
+  bench.apply(2, set("p/b", "1"));
+  caller.stream.sync(6, 1);
+  bench.settle();
+  t.same(caller.take(), [], "a full stream is not told before what is before it");
+  caller.drain();
+  bench.settle();
+  t.same(caller.take(), ["set p/b 1", "synced 6"]);
+  t.end();
+});
+
+t.test("W14 a partition that leaves the node ends what watches it", (t) => {
+  const bench = new WatchBench();
+  const here = watching(bench, WatchKind.key, "k");
+  bench.places.set("j", 2);
+  const gone = watching(bench, WatchKind.key, "j");
+  const both = watching(bench, WatchKind.prefix, "p");
+  bench.leave(2);
+  t.same(here.take(), ["created"]);
+  t.same(gone.take(), ["created", "ended notHosted"]);
+  t.same(both.take(), ["created", "ended notHosted"]);
+  t.equal(gone.messages.at(-1)?.partition, 2, "it says which");
+  t.same(watching(bench, WatchKind.key, "j").take(), ["ended notHosted"]);
+  t.end();
+});
+
+t.test("W14 a key that goes to another partition is told from there", (t) => {
+  const bench = new WatchBench();
+  bench.apply(1, set("k", "1"));
+  const caller = watching(bench, WatchKind.key, "k");
+  bench.apply(2, set("k", "2"));
+  t.same(caller.take(), ["created"], "it is not there yet");
+  bench.places.set("k", 2);
+  bench.version++;
+  bench.apply(2, { kind: "advance-clock" });
+  t.same(caller.take(), ["MERGED set k 2", "mark"]);
+  bench.apply(1, set("k", "late"));
+  t.same(caller.take(), [], "what its old partition still says is past");
+  bench.apply(2, set("k", "3"));
+  t.same(caller.take(), ["set k 3 r1"]);
+  t.end();
+});
+
+t.test("W7 a cursor of another cluster, as of before a restore: the whole state anew", (t) => {
+  const bench = new WatchBench();
+  bench.apply(1, set("k", "1"));
+  const { cursor } = watching(bench, WatchKind.key, "k");
+  bench.clusterId = "restored";
+  const caller = watching(bench, WatchKind.key, "k", { cursor });
+  t.same(caller.take(), ["created", "INITIAL RESET", "INITIAL set k 1", "mark"]);
+  t.end();
+});
+
+t.test(
+  "an entry that does not fit a message goes on in the next, and has its cursor there",
+  (t) => {
+    const bench = new WatchBench();
+    const caller = watching(bench, WatchKind.prefix, "p/");
+    const commands = Array.from({ length: 5 }, (_, at) => set(`p/${at}`, "x".repeat(100_000)));
+    bench.apply(1, ...commands);
+    const events = caller.messages.filter((each) => each.events.length > 0);
+    t.same(
+      events.map(({ events: told, more, cursor }) => [told.length, more, cursor !== null]),
+      [
+        [2, true, false],
+        [2, true, false],
+        [1, false, true],
+      ],
+    );
+    t.end();
+  },
+);
+
+t.test("W15 without watches a machine is not looked at", (t) => {
+  const bench = new WatchBench();
+  bench.apply(1, set("k", "1"));
+  t.equal(bench.group(1).machine.tap, null);
+  t.equal(bench.hub.count, 0);
+  t.end();
+});
