@@ -8,6 +8,7 @@ import { readFileSync } from "node:fs";
 import { EXIT_FATAL, processFatal } from "../sys.js";
 import { startServer } from "./assemble.js";
 import type { LoggerPort } from "../ports.js";
+import { collectFirst } from "./first-collection.js";
 import { type ServerConfig, makeConfig } from "./flags/config.js";
 import { EXIT_CLEAN, EXIT_USAGE } from "./flags/exit-codes.js";
 import { readFlags } from "./flags/flags.js";
@@ -75,6 +76,7 @@ export async function run(argumentsList: readonly string[], signals: Signals): P
   if (!started.ok) refuse(started.message, started.code === "storage" ? EXIT_FATAL : EXIT_USAGE);
   const server = started.value;
   signals.attach(server, welcome);
+  collectFirst();
   process.stdout.write(`${server.listeningLine}\n`);
   if (welcome) process.stdout.write(welcomeText(server.addresses, config.value));
 }
