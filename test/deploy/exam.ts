@@ -80,7 +80,7 @@ export const EXAM: readonly Check[] = [
     proofs: [
       proof("unit/server/exposition.test.ts", "a scrape gives way: no piece is longer than"),
     ],
-    how: "no test counts leader changes; `npm run perf -- load/scrapes` measures requests beside scrapes",
+    how: "`npm run perf -- load/leaders` counts elections and late turns of the loop on three nodes, `load/scrapes` measures requests beside scrapes",
   },
   {
     check: "certificates of a new CA under load",

@@ -46,7 +46,7 @@ const SHOWN: readonly Shown[] = [
     alert: "SvcReplicasDiffer 0",
     series: "svc_replica_digest_mismatches_total",
     ...{ before: 0, bad: 1, after: null },
-    why: "a replica differs by a bug only, or by damage below the checksums of the log",
+    why: "a replica differs by a bug only, and its node ends in the same moment: hardly a scrape sees it",
   },
 ];
 
