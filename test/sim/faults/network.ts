@@ -98,6 +98,7 @@ function spoilLink(
       scene.until(lastsMs, () => {
         direction.slowMs = 0;
         direction.bytesPerMs = 0;
+        scene.network.listener(from)?.link(to)?.unclog();
       });
       return true;
     }

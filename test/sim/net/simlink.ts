@@ -15,6 +15,9 @@ import type { SimNetwork } from "./network.js";
 import type { SimPeers } from "./peers.js";
 import { SentFrames } from "./sentframes.js";
 
+/** A shorter queue is left to drain (ms). */
+const LONG_QUEUE_MS = 1000;
+
 export class SimLink {
   /** null: the link is not up. */
   private lanes: Lanes | null = null;
@@ -284,6 +287,17 @@ export class SimLink {
     for (const lane of this.eachLane()) {
       this.network.counts.burst += lane.flights.length;
       lane.deliver();
+    }
+  }
+
+  /** The wire takes as much as one likes again: what stood before it for long arrives now. */
+  unclog(): void {
+    const { nowMs } = this.network.world;
+    this.network.direction(this.from, this.to).busyUntilMs = 0;
+    for (const lane of this.eachLane()) {
+      if (lane.lastArrivalMs < nowMs + LONG_QUEUE_MS) continue;
+      lane.lastArrivalMs = nowMs;
+      lane.hurry();
     }
   }
 
