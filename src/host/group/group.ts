@@ -85,8 +85,8 @@ export class Group {
   /**
    * Queues `command`. `sizeBytes`: its encoded size or an upper bound of it, for the byte budgets.
    * `deadlineMs`: on the monotonic clock; a command still queued then is "aborted", a proposed one
-   * "unknown". `joined`: is decided right behind it, in the same entry, or ends as it does. `marks`:
-   * is filled in on the way.
+   * "unknown". `joined`: is decided right behind it, in the same entry, or is refused as it is.
+   * `marks`: is filled in on the way.
    */
   propose(
     command: Command,
@@ -121,7 +121,7 @@ export class Group {
     if (marks !== null) marks.queuedMs = nowMs;
     const waiter = { command, sizeBytes, deadlineMs, done, marks };
     if (!replica.batcher.enqueue(waiter, nowMs)) return this.refuse(done, "overloaded", joined);
-    if (joined !== null) replica.batcher.enqueueJoined({ ...joined, deadlineMs, isJoined: true });
+    if (joined !== null) replica.batcher.enqueueJoined({ ...joined, isJoined: true });
     if (command.kind !== "collect" && command.kind !== "advance-clock") this.changesAccepted++;
     if (replica.wantsCut(nowMs)) shared.wake(replica);
     shared.wakeAt(replica.wakeAtMs);

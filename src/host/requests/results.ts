@@ -71,6 +71,7 @@ export type ProposalDone = (result: ProposalResult) => void;
 export interface JoinedCommand {
   readonly command: Command;
   readonly sizeBytes: number;
+  readonly deadlineMs: number;
   readonly done: ProposalDone;
 }
 export type ReadDone = (result: ReadResult) => void;

@@ -74,6 +74,7 @@ export class LockDecisions {
         : {
             command: next.command,
             sizeBytes: next.sizeBytes,
+            deadlineMs: next.deadlineMs,
             done: (result: ProposalResult) => next.then(this.ofProposal(next.command, result)),
           };
     const done = (result: ProposalResult): void => call.then(this.ofProposal(command, result));

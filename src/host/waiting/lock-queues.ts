@@ -265,7 +265,8 @@ export class LockQueues {
     return {
       command,
       sizeBytes: commandBytes(command),
-      deadlineMs: this.ports.clock.monotonicMs() + this.settings.tryMs,
+      // It is waited for however long it takes: what it grants to nobody is to be given back.
+      deadlineMs: Infinity,
       then: (decision) => {
         place.tries--;
         queue.triesOpen--;

@@ -151,4 +151,9 @@ export const waitingBugs: readonly RecordBug[] = [
     "Math.max(0, end.leaseLeftMs - lateMs);",
     "Math.max(0, end.leaseLeftMs - Math.min(0, lateMs));",
   ]),
+  waits("P-182", "a try is given up while it may be granted yet", HERE, "P-182 what a slow try", [
+    QUEUES,
+    "      deadlineMs: Infinity,\n",
+    "      deadlineMs: beginMs + this.settings.tryMs,\n",
+  ]),
 ];

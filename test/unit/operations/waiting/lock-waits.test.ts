@@ -144,6 +144,23 @@ t.test("Q4 the release and the next grant are in the same entry", (t) => {
   t.end();
 });
 
+t.test("P-182 what a slow try grants to nobody is given back, however long it took", (t) => {
+  const bench = new Bench();
+  bench.ask(lock("r", "a", 1000));
+  const b = send(bench, waiting("b", 60_000, 1, 60_000));
+  bench.world.log.automatic = false;
+  bench.world.pass(1001);
+  b.control?.leave("cancelled");
+  bench.world.pass(2 * bench.settings.requestTimeoutMs);
+  t.same(b.answers, [], "nobody knows yet whether it was granted the lock");
+  bench.world.log.automatic = true;
+  bench.world.log.sync();
+  bench.world.settle();
+  t.match(b.answers, [{ type: LockType.aborted }]);
+  t.match(bench.ask(info("r")), { type: LockType.doesNotExist });
+  t.end();
+});
+
 t.test("Q7 requests of one owner share a place and are answered alike, four at most", (t) => {
   const bench = new Bench();
   bench.ask(lock("r", "a", 60_000));
