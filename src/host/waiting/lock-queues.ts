@@ -7,10 +7,10 @@
  * over. Owns the queues and their times. Invariants: 1. While somebody waits, either a try of its
  * queue is on its way, or the holder and the end of its lease are known and that end is waited for
  * (P-183): `settle` sees to it after every event. 2. A waiter ends exactly once, never in the turn
- * of the call that took it in. 3. A grant for which nobody waits any more is given back at once
- * (P-182), unless its owner had it before, or another request of its may be told of it. 4. With the
- * leadership everything here ends; nothing of it is granted later. 5. Waiting, cancelling and going
- * away cost no entry.
+ * of the call that took it in. 3. A grant for which nobody waits any more, however late its
+ * try is decided, is given back at once (P-182), unless its owner had it before, or another request
+ * of its may be told of it. 4. With the leadership everything here ends; nothing of it is granted
+ * later. 5. Waiting, cancelling and going away cost no entry.
  */
 import { LOCK_PLACE_KEPT_MS, LOCK_PLACE_REQUESTS_MAX } from "../../base/limits.js";
 import { LockType, type LockCommand } from "../../machine/commands/command.js";
@@ -265,7 +265,6 @@ export class LockQueues {
     return {
       command,
       sizeBytes: commandBytes(command),
-      // It is waited for however long it takes: what it grants to nobody is to be given back.
       deadlineMs: Infinity,
       then: (decision) => {
         place.tries--;

@@ -104,11 +104,10 @@ function believed(
   if (leftMs > grant.leaseMs) {
     findings.violation(`${leftMs} ms are left of a lease of ${grant.leaseMs}`, [attempt]);
   }
-  const untilMs = attempt.callMs + (beforeMs + leftMs) / (1 + drift);
   // Who asked again later was told what was left by a clock that may have run slowly until then.
-  const sinceMs = Math.max(0, attempt.callMs + beforeMs - grant.decidedMs);
-  const slackMs = sinceMs * (1 - 1 / (1 + drift) ** 2) + 2 * ROUNDING_MS;
-  const endMs = grant.decidedMs + grant.leaseMs / (1 + drift) + slackMs;
+  const goneMs = (grant.leaseMs - leftMs) * (1 + drift) + 2 * ROUNDING_MS;
+  const untilMs = attempt.callMs + (beforeMs + leftMs) / (1 + drift);
+  const endMs = grant.decidedMs + goneMs + leftMs / (1 + drift);
   if (untilMs <= endMs) return;
   const text = `believed until ${untilMs.toFixed(1)} ms, granted until ${endMs.toFixed(1)} ms`;
   findings.violation(text, [attempt]);
