@@ -13,7 +13,7 @@ import { Stage } from "../runbooks/stage.js";
 import { StandIn } from "./stand-in.js";
 
 /** Far longer than a loaded machine takes. */
-const WAIT_MS = 120_000;
+const WAIT_MS = 240_000;
 const LOOK_EVERY_MS = 500;
 /** What Prometheus shows to nodes that ask for it. */
 export const SCRAPER_TOKEN = "scraper-scraper-scraper-scraper-1";
@@ -99,7 +99,7 @@ export class Field {
     });
   }
 
-  /** Looks until it is so that all of these fire, or none; `meanwhile` is done before each look. */
+  /** Looks until each of these has fired, or none does; `meanwhile` is done before each look. */
   async until(
     t: Test,
     what: string,
@@ -108,12 +108,19 @@ export class Field {
     meanwhile: () => Promise<unknown> = () => Promise.resolve(),
   ): Promise<boolean> {
     const deadlineMs = performance.now() + WAIT_MS;
+    const fired = new Set<string>();
+    const look = async (): Promise<readonly string[]> => {
+      const seen = await this.firing(alerts);
+      for (const alert of seen) fired.add(alert);
+      // One may have ended before the next one fires.
+      return fire ? alerts.filter((alert) => fired.has(alert)) : seen;
+    };
     const wanted = fire ? alerts.length : 0;
-    let seen = await this.firing(alerts);
+    let seen = await look();
     while (seen.length !== wanted && performance.now() < deadlineMs) {
       await meanwhile();
       await sleep(LOOK_EVERY_MS);
-      seen = await this.firing(alerts);
+      seen = await look();
     }
     return t.same(seen, fire ? alerts : [], what);
   }
