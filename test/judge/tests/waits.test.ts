@@ -193,10 +193,12 @@ t.test("6 P-182 who is gone holds nothing (Q9)", (t) => {
 
 t.test("10 P-184 a waited lease begins with its grant (Q6, T4)", (t) => {
   const grant = (token: bigint, owner: string, atMs: number): SeenGrant => {
-    return { lock: "lock r", owner, token, leaseMs: 1000, proposedMs: atMs - 5, decidedMs: atMs };
+    const times = { leaseMs: 1000, proposedMs: atMs - 5, decidedMs: atMs };
+    return { lock: "lock r", partition: 1, owner, token, ...times };
   };
+  let term: number | null = 1;
   const judge = (lines: readonly Line[], grants: readonly SeenGrant[]): string =>
-    checkLeaseFromGrant(historyOf(lines), grants, 0, { "waited grants": 1 }).kind;
+    checkLeaseFromGrant(historyOf(lines), grants, 0, () => term, { "waited grants": 1 }).kind;
   const told: Line = [0, 510, "a", wait("a", "Locked 3", 5000, 490)];
   t.equal(judge([told], [grant(3n, "a", 500)]), "pass");
   t.equal(judge([], []), "vacuous");
@@ -209,6 +211,10 @@ t.test("10 P-184 a waited lease begins with its grant (Q6, T4)", (t) => {
   t.equal(judge([told], [grant(3n, "a", 500), grant(4n, "b", 1500)]), "pass");
   const released: Line = [1300, 1301, "a", lock("try-unlock", "a", "Unlocked 3")];
   t.equal(judge([told, released], early), "pass", "by its holder");
+  const again: Line = [900, 910, "a", wait("a", "Locked 3", 5000, 5, 800)];
+  t.equal(judge([told, again], [grant(3n, "a", 500)]), "fail", "more is left than can be");
+  term = null;
+  t.equal(judge([told, again], [grant(3n, "a", 500)]), "vacuous", "a lease stands still (T3)");
   t.end();
 });
 

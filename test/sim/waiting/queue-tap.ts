@@ -282,7 +282,9 @@ export class QueueTap {
         granted?.(token, isFresh);
         if (isFresh) {
           counts[isNext ? "grants with a release" : "grants at the end of a lease"]++;
-          this.grants.push({ lock, owner, token, leaseMs, proposedMs, decidedMs: world.nowMs });
+          const { partition } = group;
+          const decidedMs = world.nowMs;
+          this.grants.push({ lock, partition, owner, token, leaseMs, proposedMs, decidedMs });
         }
       }
       call.then(decision);

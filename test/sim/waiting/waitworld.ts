@@ -185,7 +185,7 @@ export class WaitWorld {
       this.ends.verdict(),
       this.wakeUps.verdict(),
       checkGone(history, gone, isOpen, termBetween),
-      checkLeaseFromGrant(history, tap.grants, drift),
+      checkLeaseFromGrant(history, tap.grants, drift, termBetween),
       checkHolderFirst(history, tap.queues, this.wasTroubled),
       this.nilCost.verdict(),
       this.went(),

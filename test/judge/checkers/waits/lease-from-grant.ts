@@ -10,6 +10,7 @@ import type { Attempt, History, LockOperation, LockResult } from "../../history.
 import { objectOf } from "../../operation.js";
 import { shownToken } from "../clients/tokens-grow.js";
 import { Findings, type Verdict } from "../verdict.js";
+import type { TermBetween } from "./never-free.js";
 
 export const LEASE_FROM_GRANT = {
   "waited grants": 50,
@@ -19,10 +20,13 @@ export const LEASE_FROM_GRANT = {
 
 /** Times of answers are whole milliseconds, and those of leases too. */
 const ROUNDING_MS = 2;
+/** What is told of a lease that has begun before is rounded each time that it is passed on. */
+const PASSED_ON_MS = 5;
 
 /** A grant, as the leader decided it. */
 export interface SeenGrant {
   readonly lock: string;
+  readonly partition: number;
   readonly owner: string;
   readonly token: bigint;
   readonly leaseMs: number;
@@ -34,6 +38,7 @@ export function checkLeaseFromGrant(
   history: History,
   grants: readonly SeenGrant[],
   drift: number,
+  termBetween: TermBetween,
   minimum: Readonly<Record<string, number>> = LEASE_FROM_GRANT,
 ): Verdict {
   const findings = new Findings("a waited lease begins with its grant", minimum);
@@ -64,7 +69,8 @@ export function checkLeaseFromGrant(
     const grant = byToken.get(`${lock} ${shown.token}`);
     // Who found itself to be the holder (L2) may have been told of an extended lease.
     const isChanged = (changed.get(`${lock} ${shown.owner}`) ?? Infinity) <= returnMs;
-    if ((operation.waitMs ?? 0) > 0 && grant !== undefined && !isChanged) {
+    const isWaited = (operation.waitMs ?? 0) > 0;
+    if (isWaited && grant !== undefined && !isChanged && isOfOne(grant, returnMs, termBetween)) {
       believed(findings, attempt, operation, grant, drift);
     }
   }
@@ -88,6 +94,15 @@ function nextOf(
   return ofLock?.get(token + 1n) ?? null;
 }
 
+/** A lease stands still while a leader is missing: whoever asks then is told of a longer one (T3). */
+function isOfOne(
+  { partition, decidedMs }: SeenGrant,
+  untilMs: number,
+  between: TermBetween,
+): boolean {
+  return between(partition, Math.min(decidedMs, untilMs), untilMs) !== null;
+}
+
 function believed(
   findings: Findings,
   attempt: Attempt,
@@ -105,7 +120,7 @@ function believed(
     findings.violation(`${leftMs} ms are left of a lease of ${grant.leaseMs}`, [attempt]);
   }
   // Who asked again later was told what was left by a clock that may have run slowly until then.
-  const goneMs = (grant.leaseMs - leftMs) * (1 + drift) + 2 * ROUNDING_MS;
+  const goneMs = (grant.leaseMs - leftMs) * (1 + drift) + PASSED_ON_MS;
   const untilMs = attempt.callMs + (beforeMs + leftMs) / (1 + drift);
   const endMs = grant.decidedMs + goneMs + leftMs / (1 + drift);
   if (untilMs <= endMs) return;
