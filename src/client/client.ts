@@ -24,6 +24,8 @@ import {
   type CallOptions,
   type SvcClientOptions,
 } from "./values/options.js";
+import { PrefixCache } from "./watching/cache.js";
+import { Watches } from "./watching/watches.js";
 import { RangesAdmin } from "./admin/ranges.js";
 import { Sequence, Sequences } from "./sequences/sequences.js";
 
@@ -52,6 +54,8 @@ export class SvcClient {
   readonly locks: Locks;
   /** Key/value entries. */
   readonly kv: KeyValues;
+  /** What changes, as it does. */
+  readonly watch: Watches;
   /** Cluster administration. */
   readonly cluster: ClusterAdmin;
   /** Key-range administration. */
@@ -74,6 +78,8 @@ export class SvcClient {
     this.sequences = new Sequences(engine, settings.idempotency);
     this.locks = new Locks({ caller: engine, clock });
     this.kv = new KeyValues(engine);
+    const failsWhenRefused = settings.failWhenRefused && settings.endpoints.length === 1;
+    this.watch = new Watches({ caller: engine, host: engine, failsWhenRefused });
     this.cluster = new ClusterAdmin(engine);
     this.ranges = new RangesAdmin(engine);
     this.backups = new BackupsAdmin(engine);
@@ -97,6 +103,18 @@ export class SvcClient {
    */
   election(name: string): Election {
     return new Election(this.locks, name);
+  }
+
+  /**
+   * The entries whose keys begin so, kept level by a watch.
+   *
+   * @example
+   * await using config = client.cache("config/");
+   * await config.ready();
+   * console.log(config.get("config/color")?.text);
+   */
+  cache(prefix: string): PrefixCache {
+    return new PrefixCache(this.watch.prefix(prefix, { initial: true }));
   }
 
   /**

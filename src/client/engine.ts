@@ -11,6 +11,8 @@ import { ClosedError, InvalidInputError, localFailure, type SvcError } from "./v
 import { GrpcNode } from "./transport/grpc-node.js";
 import { MetadataRefresh } from "./metadata/metadata-refresh.js";
 import type { Calling, Caller, Operation } from "./call/operation.js";
+import type { WatchHost, WatchTarget } from "./call/watch-host.js";
+import type { WatchListener } from "./call/watch-link.js";
 import { callOptions, type ClientSettings, type MonotonicClock } from "./values/options.js";
 import { onAbort, pause } from "./time/pause.js";
 import type { ClientPlatform } from "./time/platform.js";
@@ -23,7 +25,7 @@ import type { CallHost, Try, Target } from "./call/try.js";
 
 const METADATA_DEADLINE_MS = 5000;
 
-export class Engine implements Caller, CallHost {
+export class Engine implements Caller, CallHost, WatchHost {
   readonly platform: ClientPlatform;
   readonly deadlineMs: number;
   readonly failWhenRefused: boolean;
@@ -34,6 +36,7 @@ export class Engine implements Caller, CallHost {
   /** Waits under way: closing ends them. */
   private readonly pauses = new Set<AbortController>();
   private readonly clock: MonotonicClock;
+  readonly watches = new Set<{ close(): void }>();
   private underWay = 0;
   private whenIdle: (() => void) | null = null;
   private closed = false;
@@ -134,6 +137,28 @@ export class Engine implements Caller, CallHost {
     return target;
   }
 
+  get isClosed(): boolean {
+    return this.closed;
+  }
+
+  openWatch(
+    first: Uint8Array,
+    last: WatchTarget | null,
+    listener: WatchListener,
+  ): WatchTarget | null {
+    const target = this.targets.next(last?.target ?? null, false, this.platform.nowMs());
+    const link = target.node.watch(first, listener);
+    return link === null ? null : { target, link };
+  }
+
+  watchWorked({ target }: WatchTarget): void {
+    this.targets.worked(target);
+  }
+
+  watchFailed({ target }: WatchTarget): void {
+    this.failed(target);
+  }
+
   /** Where the object of this try is served, if that can be asked right now. */
   private hinted({ operation, request }: Try, last: Target | null, nowMs: number): Target | null {
     const { route } = operation;
@@ -200,6 +225,7 @@ export class Engine implements Caller, CallHost {
   async close(): Promise<void> {
     if (this.closed) return;
     this.closed = true;
+    for (const watch of [...this.watches]) watch.close();
     for (const stop of this.pauses) stop.abort(new ClosedError());
     this.deadlines.close();
     await this.targets.close();

@@ -50,6 +50,16 @@ export {
   type Leader,
   type Leadership,
 } from "./elections/election.js";
+export { Watches } from "./watching/watches.js";
+export type { Watch } from "./watching/watch.js";
+export type {
+  KeyWatchOptions,
+  WatchBatch,
+  WatchEvent,
+  WatchEventType,
+  WatchOptions,
+} from "./watching/watch-shapes.js";
+export { PrefixCache, type CachedEntry } from "./watching/cache.js";
 export { KeyValues } from "./kv/kv.js";
 export type {
   BucketRange,

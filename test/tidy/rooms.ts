@@ -48,6 +48,7 @@ export const ROOMS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["time"],
     ["call"],
     ["transport", "metadata", "sequences"],
+    ["watching"],
     ["locks", "kv", "admin"],
     ["elections"],
   ],

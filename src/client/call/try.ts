@@ -10,6 +10,7 @@ import type { SvcError } from "../values/errors.js";
 import type { Endpoint } from "../values/options.js";
 import type { Operation } from "./operation.js";
 import type { RouteHint } from "./route-hint.js";
+import type { WatchLink, WatchListener } from "./watch-link.js";
 
 /** One try of a call, in the hands of a transport. */
 export interface Try {
@@ -40,6 +41,8 @@ export interface TransportNode {
   /** Makes connections that do not stand yet. */
   warm(): void;
   send(attempt: Try): void;
+  /** Asks for a watch with the message `first`; null: this wire has no such streams. */
+  watch(first: Uint8Array, listener: WatchListener): WatchLink | null;
   /** A try got no answer in its time: look after the connection that it went to. */
   suspect(attempt: Try): void;
   /** Resolves when its connections are gone; never rejects. */

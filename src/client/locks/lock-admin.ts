@@ -9,7 +9,8 @@ import * as messages from "../../proto/generated/locks.js";
 import { bigintOf, boolOf, intOf, jsonText, listOf, textOf, textOrNull } from "../values/json.js";
 import { fromHalves, stampFromJson, stampOf } from "../values/numbers.js";
 import type { Operation } from "../call/operation.js";
-import { type WireDurability, lockFailure, ownerFromRest, toHalves } from "./lock-operations.js";
+import { type WireDurability, lockFailure, toHalves } from "./lock-operations.js";
+import { ownerFromRest } from "../values/owner-text.js";
 import type { ForcedRelease, ListedLock, LockAuditRecord } from "./lock-shapes.js";
 
 export interface ListRequest {

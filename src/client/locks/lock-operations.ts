@@ -15,6 +15,7 @@ import {
 } from "../values/errors.js";
 import { bigintOf, intOf, jsonText, textOrNull, type JsonObject } from "../values/json.js";
 import { fromHalves, stampFromJson, stampOf, type Timestamp } from "../values/numbers.js";
+import { ownerFromRest, ownerToRest } from "../values/owner-text.js";
 import type { Caller, Calling, Operation } from "../call/operation.js";
 import { aborted, mustRetry } from "../sequences/sequence-answers.js";
 import type { LockExtension, LockGrant, LockInfo, UnlockAnswer } from "./lock-shapes.js";
@@ -80,22 +81,6 @@ const {
 } = Type;
 const NOT_WAITED = { leaseLeftMs: null, waitedMs: null, position: 0, waiters: 0 };
 const NO_BYTES = new Uint8Array(0);
-const BASE64_MARK = "base64:";
-
-/** Owner bytes as the text of the REST interface. */
-function ownerToRest(owner: Uint8Array): string {
-  const text = decodeText(owner);
-  if (text !== null && !text.startsWith(BASE64_MARK)) return text;
-  return BASE64_MARK + Buffer.from(owner).toString("base64");
-}
-
-export function ownerFromRest(text: string | null): Uint8Array {
-  if (text === null) return NO_BYTES;
-  const encoded = text.startsWith(BASE64_MARK);
-  return encoded
-    ? Buffer.from(text.slice(BASE64_MARK.length), "base64")
-    : Buffer.from(text, "utf8");
-}
 
 export function lockFailure(type: number, resource: string, doubtful: boolean): SvcError {
   switch (type) {

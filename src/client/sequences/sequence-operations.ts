@@ -49,7 +49,7 @@ interface SequenceAnswer {
 const PERSISTENT = messages.GrpcSequenceDurability.SEQUENCE_PERSISTENT;
 const DURABILITY = "Persistent";
 
-function infoFromGrpc(entry: messages.GrpcSequenceEntry): SequenceInfo {
+export function infoFromGrpc(entry: messages.GrpcSequenceEntry): SequenceInfo {
   return {
     name: entry.Name,
     currentValue: fromHalves(entry.CurrentValue),
@@ -65,7 +65,7 @@ function infoFromGrpc(entry: messages.GrpcSequenceEntry): SequenceInfo {
   };
 }
 
-function infoFromRest(body: JsonObject): SequenceInfo {
+export function infoFromRest(body: JsonObject): SequenceInfo {
   return {
     name: textOf(body, "name"),
     currentValue: bigintOf(body, "currentValue"),

@@ -13,8 +13,10 @@ import type { Try } from "../call/try.js";
 import { goneWith, localFailure, ServerError } from "../values/errors.js";
 import { GrpcChannel } from "./grpc-channel.js";
 import { statusError } from "./grpc-status.js";
+import { WatchCall } from "./watch-call.js";
 import { HintReader, type RouteHint } from "../call/route-hint.js";
 import type { TransportNode } from "../call/try.js";
+import type { WatchLink, WatchListener } from "../call/watch-link.js";
 import type { StreamKind } from "../call/operation.js";
 import type { ClientPlatform } from "../time/platform.js";
 import type { ClientSettings, Endpoint } from "../values/options.js";
@@ -40,6 +42,7 @@ export class GrpcNode implements TransportNode {
   private readonly channels: GrpcChannel[];
   private readonly batchers = new Map<StreamKind, Batcher>();
   private readonly calls = new Map<Cancellable, UnaryCall>();
+  private readonly watches = new Set<WatchCall>();
   private readonly hints: HintReader | null;
   /** Connections that are being made although nothing waits for them. */
   private warming = 0;
@@ -81,6 +84,13 @@ export class GrpcNode implements TransportNode {
       this.batchers.set(place.kind, batcher);
     }
     batcher.push(attempt);
+  }
+
+  watch(first: Uint8Array, listener: WatchListener): WatchLink {
+    const channel = this.channels[this.turn++ % this.channels.length] as GrpcChannel;
+    const watch = new WatchCall(channel, first, listener, (one) => this.watches.delete(one));
+    this.watches.add(watch);
+    return watch;
   }
 
   private sendUnary(attempt: Try): void {
@@ -135,6 +145,7 @@ export class GrpcNode implements TransportNode {
 
   /** Ends the calls on a connection that was given up. */
   private silent(channel: GrpcChannel): void {
+    for (const watch of [...this.watches]) if (watch.isOn(channel)) watch.silent();
     for (const [call, one] of this.calls) {
       if (one.channel !== channel) continue;
       one.attempt.failed(goneWith(one.attempt));
@@ -153,6 +164,7 @@ export class GrpcNode implements TransportNode {
       attempt.failed(goneWith(attempt));
       call.cancel();
     }
+    for (const watch of [...this.watches]) watch.close();
     for (const channel of this.channels) channel.close();
     return Promise.resolve();
   }

@@ -78,6 +78,10 @@ export class RestNode implements TransportNode {
     // Nothing stands before a request needs it.
   }
 
+  watch(): null {
+    return null;
+  }
+
   send(attempt: Try): void {
     const { followRoutes } = this.settings;
     this.exchange(attempt)

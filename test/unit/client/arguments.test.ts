@@ -253,7 +253,7 @@ const METHODS: Readonly<Record<string, Readonly<Record<string, readonly Argument
   },
 };
 /** Not called with wrong values in a part, because they have no arguments to get wrong. */
-const ELSEWHERE: readonly string[] = ["constructor", "sequence", "election"];
+const ELSEWHERE: readonly string[] = ["constructor", "sequence", "election", "cache"];
 
 type Part = Readonly<Record<string, (...given: unknown[]) => unknown>>;
 

@@ -258,6 +258,10 @@ t.test("P-150 a rolling restart: no call fails, no value twice", async (t) => {
 });
 
 class NoNode implements TransportNode {
+  watch(): null {
+    return null;
+  }
+
   ready = true;
   closed = false;
   warm(): void {}

@@ -244,6 +244,7 @@ t.test("a target is not blamed for what another one failed at once", async (t) =
     () => ({
       ready: true,
       warm: () => undefined,
+      watch: () => null,
       send: () => undefined,
       suspect: () => undefined,
       close: () => Promise.resolve(),
