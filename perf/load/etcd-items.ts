@@ -7,9 +7,15 @@
  * in the way that is cheapest for etcd: a failed swap reads in the same call what the next one needs.
  * 2. An operation is counted when its effect is confirmed, with all the calls that it took.
  */
-import { prefixed } from "./grpc-items.js";
+import { prefixed, sharedName } from "./grpc-items.js";
 
-export const ETCD_KINDS = ["etcd-put", "etcd-get", "etcd-counter", "etcd-lock"] as const;
+export const ETCD_KINDS = [
+  "etcd-put",
+  "etcd-get",
+  "etcd-counter",
+  "etcd-lock",
+  "etcd-handoff",
+] as const;
 export type EtcdKind = (typeof ETCD_KINDS)[number];
 
 /** One call: its path and its body with the prefix of gRPC. */
@@ -267,5 +273,7 @@ export function etcdSlot(
       return new CounterSlot(`perf/counter-${slot % objects}`);
     case "etcd-lock":
       return new LockSlot(`${prefix}/lock-${slot}`);
+    case "etcd-handoff":
+      return new LockSlot(sharedName(prefix));
   }
 }

@@ -11,10 +11,11 @@ import * as keyvalues from "../../src/proto/generated/keyvalues.js";
 import * as locks from "../../src/proto/generated/locks.js";
 import * as sequences from "../../src/proto/generated/sequences.js";
 
-export const KINDS = ["next", "lock", "set", "get", "noop"] as const;
+export const KINDS = ["next", "lock", "handoff", "set", "get", "noop"] as const;
 export type Kind = (typeof KINDS)[number];
 
 const PERSISTENT = 1;
+const HANDOFF_WAIT_MS = 600_000;
 
 /** What one operation of a slot looks like on the two surfaces. */
 export interface Step {
@@ -103,10 +104,15 @@ function nextStep(slot: number, objects: number, unaryPath: string): Step {
   );
 }
 
-function lockSteps(slot: number, prefix: string): Step[] {
-  const Resource = `${prefix}/lock-${slot}`;
-  const Owner = Buffer.from(`owner-${slot}`);
-  const take = { Resource, Owner, ExpiresMs: 60_000, Durability: PERSISTENT };
+/** One lock for all connections, which every slot waits for. */
+export function sharedName(prefix: string): string {
+  return `${prefix.slice(0, prefix.lastIndexOf("/"))}/handed-on`;
+}
+
+function lockSteps(slot: number, prefix: string, WaitMs: number): Step[] {
+  const Resource = WaitMs > 0 ? sharedName(prefix) : `${prefix}/lock-${slot}`;
+  const Owner = Buffer.from(`${prefix}/owner-${slot}`);
+  const take = { Resource, Owner, ExpiresMs: 60_000, Durability: PERSISTENT, WaitMs };
   const release = { Resource, Owner, Durability: PERSISTENT };
   const item = locks.GrpcBatchClientLockRequest;
   const types = locks.GrpcLockClientBatchType;
@@ -180,7 +186,12 @@ export function planOf(kind: Kind, objects: number, prefix: string, valueBytes: 
     case "lock":
       return {
         streamPath: "/Locker/BatchClientLockRequests",
-        stepsOf: (slot) => lockSteps(slot, prefix),
+        stepsOf: (slot) => lockSteps(slot, prefix, 0),
+      };
+    case "handoff":
+      return {
+        streamPath: "/Locker/BatchClientLockRequests",
+        stepsOf: (slot) => lockSteps(slot, prefix, HANDOFF_WAIT_MS),
       };
     case "set":
       return {

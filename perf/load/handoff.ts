@@ -1,0 +1,125 @@
+/**
+ * How often one lock changes hands while many wait for it, of three nodes and of etcd: every slot
+ * takes the lock and lets it go, over and over, with no time in between. Clusters side by side,
+ * loaded in turns by the same driver; each gets connections to all three nodes. Beside it the latency
+ * of one durable set by one client, and the processor time of the servers for one hand-off. Run: npm
+ * run perf -- load/handoff; SVC_PERF_WAITERS names other numbers of waiters ("16,256").
+ *
+ * Invariants: 1. A hand-off is a grant and the release before it: two operations of the driver. 2.
+ * Outcomes other than Locked and Unlocked are told beside the figure. 3. Waiters of one window leave
+ * before the next one begins; each window has a lock of its own.
+ */
+import { loadavg } from "node:os";
+import { endAll, serverMain, sleep } from "../../test/process/cluster/server-process.js";
+import { drive } from "./drive.js";
+import { EtcdNodes, etcdVersion } from "./etcd-nodes.js";
+import { LocalNodes } from "./local-nodes.js";
+import { processorMs } from "./processor.js";
+import { median, phaseSeconds, printMachine, printTable, thousands } from "./report.js";
+
+const ROUNDS = Number(process.env["SVC_PERF_ROUNDS"] ?? 5);
+const WAITERS = (process.env["SVC_PERF_WAITERS"] ?? "16,256,4096").split(",").map(Number);
+/** Streams that one connection carries, at most. */
+const STREAMS_MAX = 512;
+const WARM_WINDOWS = 3;
+const PAUSE_MS = 500;
+const seconds = phaseSeconds(3);
+
+interface Side {
+  readonly name: string;
+  readonly flags: readonly string[];
+  readonly pids: readonly number[];
+  readonly addresses: readonly string[];
+}
+
+interface Figures {
+  readonly perSecond: number;
+  readonly p50Ms: number;
+  readonly processorUs: number;
+  readonly outcomes: string;
+}
+
+let windows = 0;
+
+async function measure(side: Side, waiters: number): Promise<Figures> {
+  const { addresses, pids } = side;
+  const isUnary = side.flags.includes("unary");
+  const connections = isUnary ? Math.max(3, Math.ceil(waiters / STREAMS_MAX)) : 3;
+  const beforeMs = processorMs(pids);
+  const report = await drive(addresses.join(","), seconds, [
+    ...["--inflight", String(waiters), "--connections", String(connections)],
+    ...["--warmup-seconds", "1", "--prefix", `window-${(windows += 1)}`, "--frame", "1"],
+    ...side.flags,
+  ]);
+  const usedMs = processorMs(pids) - beforeMs;
+  const handoffs = report.operations / 2;
+  const outcomes = Object.entries(report.outcomes).map(([type, count]) => `${type}: ${count}`);
+  return {
+    perSecond: report.operationsPerSecond / 2,
+    p50Ms: report.latencyMs.p50,
+    // The warm second is in the time, and what it did is not counted.
+    processorUs: (usedMs * 1000 * (seconds / (seconds + 1))) / Math.max(1, handoffs),
+    outcomes: report.errors === 0 ? outcomes.join(", ") : `errors: ${report.errors}`,
+  };
+}
+
+async function compare(sides: readonly Side[]): Promise<void> {
+  for (const side of sides) {
+    for (let window = 0; window < WARM_WINDOWS; window++) await measure(side, 64);
+  }
+  const rows: string[][] = [];
+  for (const waiters of WAITERS) {
+    const found = new Map<Side, Figures[]>(sides.map((side) => [side, []]));
+    for (let round = 0; round < ROUNDS; round++) {
+      for (const side of sides) {
+        await sleep(PAUSE_MS);
+        found.get(side)?.push(await measure(side, waiters));
+      }
+    }
+    const load = (loadavg()[0] ?? 0).toFixed(1);
+    for (const [{ name }, all] of found) {
+      const rates = all.map(({ perSecond }) => perSecond);
+      rows.push([
+        ...[String(waiters), name, thousands(median(rates))],
+        `${thousands(Math.min(...rates))} to ${thousands(Math.max(...rates))}`,
+        median(all.map(({ processorUs }) => processorUs)).toFixed(0),
+        ...[load, all.at(-1)?.outcomes ?? ""],
+      ]);
+    }
+  }
+  const figures = ["hand-offs/s", "of the rounds", "processor us", "load"];
+  printTable(["waiters", "of", ...figures, "outcomes"], rows);
+}
+
+async function setLatency(address: string): Promise<void> {
+  const report = await drive(address, seconds, [
+    ...["--mode", "unary", "--inflight", "1", "--kind", "set"],
+  ]);
+  console.log(`one durable set by one client: p50 ${report.latencyMs.p50.toFixed(2)} ms`);
+}
+
+printMachine();
+const nodes = await LocalNodes.start([], 3, serverMain);
+const etcd = etcdVersion() === null ? null : await EtcdNodes.start();
+if (etcd === null) console.log("SKIPPED: etcd, which is not installed");
+try {
+  const addresses = nodes.ids.map((id) => `127.0.0.1:${nodes.portsOf(id).grpc}`);
+  const own = { pids: nodes.pids, addresses };
+  const sides: Side[] = [
+    { name: "here, batch streams", flags: ["--kind", "handoff", "--mode", "stream"], ...own },
+    { name: "here, unary", flags: ["--kind", "handoff", "--mode", "unary"], ...own },
+  ];
+  if (etcd !== null) {
+    const flags = ["--kind", "etcd-handoff", "--mode", "unary"];
+    const etcdAddresses = [1, 2, 3].map((id) => `127.0.0.1:${etcd.clientPort(id)}`);
+    sides.push({ name: "etcd, v3lock", flags, pids: etcd.pids, addresses: etcdAddresses });
+  }
+  await sleep(1000);
+  await compare(sides);
+  await setLatency(addresses[0] ?? "");
+  printMachine();
+} finally {
+  await nodes.end();
+  await etcd?.end();
+  await endAll();
+}
