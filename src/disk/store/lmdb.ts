@@ -4,17 +4,20 @@
  *
  * Owns one environment, its two tables and one read transaction.
  *
- * Invariants: 1. State is checked before every native call; one environment per path and process.
- * 2. Keys and values are byte arrays of legal length; what is read is a copy. 3. Writes go through
- * batchWrite only: one transaction, fully durable, off the event loop, one at a time. 4. The read
- * transaction lives until the end of the turn at most (P-123), and is gone before the map is
- * resized. 5. No unsynced mode and no writable map (P-118). 6. Every value is stored with a
- * checksum and comes out only when it fits (P-130).
+ * Invariants: 1. State is checked before every native call; one environment per path and
+ * process. 2. Keys and values are byte arrays of legal length; what is read is a copy. 3. Writes
+ * go through batchWrite only: one transaction, fully durable, off the event loop, one at a time.
+ * 4. The read transaction lives until the end of the turn at most (P-123), and is gone before
+ * the map is resized or made anew. 5. No unsynced mode and no writable map (P-118). 6. Every
+ * value is stored with a checksum and comes out only when it fits (P-130). 7. Pages of the file
+ * that are resident because somebody read them are given back between writes, when they are more
+ * than MAPPED_MAX_BYTES.
  */
 import lmdb from "node-lmdb";
 import { assert, present } from "../../base/assert.js";
 import { type Result, failure, ok } from "../../base/result.js";
 import type { TimerPort } from "../../ports.js";
+import { residentFileBytes } from "./resident.js";
 import { SEAL_BYTES, openRow, sealRow } from "./rowseal.js";
 import { LMDB_KEY_MAX_BYTES } from "./storekeys.js";
 
@@ -34,6 +37,13 @@ export type LmdbWriteCode = "full" | "failed";
 
 const KEYS = { keyIsBuffer: true } as const;
 const ALIGNED_BYTES = 4;
+/**
+ * Of pages of files, those of the program included. The system keeps them in its cache all the
+ * same: one that is read again costs a fault, and no read of the disk.
+ */
+const MAPPED_MAX_BYTES = 128 * 2 ** 20;
+/** Between two looks for that in turns that only read: a look costs what some reads cost (ms). */
+const LOOK_EVERY_MS = 250;
 /** Result codes of batchWrite per row. */
 const DONE = 0;
 const MISSING = 2;
@@ -49,6 +59,9 @@ export class LmdbEnvironment {
   /** Since when it holds it. */
   private freshSinceMs = 0;
   private mapBytes: number;
+  private lookedMs = -Infinity;
+  /** How often the file was mapped anew, to give its pages back. */
+  remaps = 0;
   private readonly pageBytes: number;
 
   /**
@@ -59,6 +72,7 @@ export class LmdbEnvironment {
     path: string,
     mapBytes: number,
     private readonly timers: TimerPort,
+    private readonly mapped: () => number = residentFileBytes,
   ) {
     assert(path.length > 0 && Number.isSafeInteger(mapBytes), "an environment has path and size");
     this.mapBytes = mapBytes;
@@ -140,6 +154,7 @@ export class LmdbEnvironment {
       this.writing = false;
       // What was written must be seen from here on.
       this.release();
+      this.relieve();
       if (error !== null && error !== undefined) return done(writeFailure(error.message));
       for (const [at, code] of results.entries()) {
         const missing = code === MISSING && changes[at]?.value === null;
@@ -193,6 +208,16 @@ export class LmdbEnvironment {
     this.mapBytes = mapBytes;
   }
 
+  /** Maps the file anew where too much of it is resident: none of its pages is then. */
+  private relieve(): void {
+    if (!this.open || this.writing) return;
+    this.lookedMs = performance.now();
+    if (this.mapped() <= MAPPED_MAX_BYTES) return;
+    this.endReading();
+    this.env.resize(this.mapBytes);
+    this.remaps++;
+  }
+
   /** Only between writes. */
   close(): void {
     assert(this.open && !this.writing, "the store is closed once, between writes");
@@ -209,7 +234,10 @@ export class LmdbEnvironment {
     else this.reading.renew();
     this.fresh = true;
     this.freshSinceMs = performance.now();
-    this.timers.soon(() => this.release());
+    this.timers.soon(() => {
+      this.release();
+      if (performance.now() >= this.lookedMs + LOOK_EVERY_MS) this.relieve();
+    });
     return this.reading;
   }
 

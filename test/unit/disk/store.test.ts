@@ -7,6 +7,7 @@ import { join } from "node:path";
 import t from "tap";
 import { compareBytes } from "../../../src/base/bytes.js";
 import { LmdbEnvironment } from "../../../src/disk/store/lmdb.js";
+import { residentFileBytes } from "../../../src/disk/store/resident.js";
 import { MemoryStore } from "../../../src/disk/store/memorystore.js";
 import { type LmdbStore, openStore } from "../../../src/disk/store/store.js";
 import { RowKind, generationPrefix, groupRecordKey } from "../../../src/machine/store/keys.js";
@@ -204,6 +205,57 @@ void t.test(
     rmSync(path, { recursive: true });
   },
 );
+
+void t.test(
+  "P-123 pages of the file are given back between writes, whoever read meanwhile",
+  async (t) => {
+    const path = temporary();
+    let turnEnds = (): void => undefined;
+    const late: TimerPort = { after: timers.after, soon: (callback) => (turnEnds = callback) };
+    // Every second write finds that too much is resident.
+    let isMuch = false;
+    const mapped = (): number => (isMuch ? 2 ** 40 : 0);
+    const environment = new LmdbEnvironment(path, 2 ** 22, late, mapped);
+    const key = (at: number): Uint8Array => bytes(`key ${String(at).padStart(4, "0")}`);
+    for (let round = 0; round < 8; round++) {
+      isMuch = round % 2 === 0;
+      const change = { table: "short", value: bytes(`value ${round}`) } as const;
+      const rows = Array.from({ length: 200 }, (_, at) => ({
+        ...change,
+        key: key(round * 200 + at),
+      }));
+      await waiting<undefined>((done) => {
+        environment.write(rows, () => done(undefined));
+        // A snapshot is open when the write ends.
+        environment.get("short", key(0));
+      });
+      t.same(environment.get("short", key(round * 200 + 199)), bytes(`value ${round}`));
+      let seen = 0;
+      environment.scan("short", key(0), () => ++seen > 0);
+      t.equal(seen, (round + 1) * 200);
+    }
+    t.equal(environment.remaps, 4);
+    // Turns that only read find it too, the next one or a later one.
+    isMuch = true;
+    const endMs = performance.now() + 60_000;
+    while (environment.remaps === 4 && performance.now() < endMs) {
+      environment.get("short", key(0));
+      turnEnds();
+    }
+    t.equal(environment.remaps, 5);
+    environment.grow(2 ** 23);
+    t.same(environment.get("short", key(0)), bytes("value 0"));
+    environment.close();
+    rmSync(path, { recursive: true });
+  },
+);
+
+void t.test("what is resident of files is told on Linux", (t) => {
+  const resident = residentFileBytes();
+  if (process.platform === "linux") t.ok(resident > 2 ** 20, `${resident} bytes of the program`);
+  else t.equal(resident, 0);
+  t.end();
+});
 
 void t.test("close waits for a write in flight", async (t) => {
   const path = temporary();
