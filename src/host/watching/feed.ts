@@ -49,7 +49,10 @@ export class Feed {
     private readonly ears: FeedEars,
   ) {
     ports.onGroup((group) => {
-      if (this.isOn) this.tap(group);
+      if (!this.isOn) return;
+      // It may have been here before, and missed what happened meanwhile.
+      this.interrupted(group.partition);
+      this.tap(group);
     });
   }
 
@@ -152,14 +155,19 @@ export class Feed {
       },
       changed: (applied) => this.note(group, applied, position),
       replaced: () => {
-        this.serial++;
-        this.leases.drop(partition);
-        for (const filter of this.filters.all()) {
-          if (filter.partitions.has(partition)) filter.gap(partition, this.positionOf(partition));
-        }
+        this.interrupted(partition);
         this.ears.replaced(partition, "image");
       },
     };
+  }
+
+  /** What happened in the partition up to now is not in the histories. */
+  private interrupted(partition: number): void {
+    this.serial++;
+    this.leases.drop(partition);
+    for (const filter of this.filters.all()) {
+      if (filter.partitions.has(partition)) filter.gap(partition, this.positionOf(partition));
+    }
   }
 
   private note(group: WatchGroup, applied: AppliedCommand, position: Position | null): void {

@@ -43,6 +43,8 @@ export class Filter {
   /** Since when nobody watches (monotonic ms); infinity: somebody does. */
   idleMs = Infinity;
   sizeBytes = 0;
+  /** The cursor that was made last: many who watch stand at the same place. */
+  cursor: { readonly positions: Positions; readonly text: string } | null = null;
   private batches: Batch[] = [];
   /** Number of the first batch. */
   private firstNumber = 0;

@@ -23,6 +23,7 @@ import { type Filter, queryOf } from "./filters.js";
 import type { WatchRequest, WatchSink, WatchStream } from "./messages.js";
 import { type Positions, clusterMark, decodePositions, encodePositions } from "./positions.js";
 import { type PumpBudget, Stream, type StreamHome } from "./stream.js";
+import { Teller } from "./told.js";
 import { WatchTally } from "./watch-tally.js";
 import type { WatchPorts, WatchSettings, WatchedState } from "./watching.js";
 import { Watch, type WatchHome } from "./watch.js";
@@ -39,6 +40,7 @@ type Refused = { readonly end: number; readonly partition: number | null };
 
 export class WatchHub implements StreamHome, WatchHome {
   readonly tally = new WatchTally();
+  readonly teller = new Teller();
   private readonly feed: Feed;
   private readonly confirmations: Confirmations;
   private readonly expiries: Expiries;
@@ -186,8 +188,11 @@ export class WatchHub implements StreamHome, WatchHome {
     return this.feed.positionsNow(filter);
   }
 
-  cursorOf({ query }: Filter, positions: Positions): string {
-    return encodePositions(query, clusterMark(this.ports.clusterId()), positions);
+  cursorOf(filter: Filter, positions: Positions): string {
+    if (filter.cursor?.positions === positions) return filter.cursor.text;
+    const text = encodePositions(filter.query, clusterMark(this.ports.clusterId()), positions);
+    filter.cursor = { positions, text };
+    return text;
   }
 
   remembers(positions: Positions): boolean {
@@ -244,6 +249,7 @@ export class WatchHub implements StreamHome, WatchHome {
         this.awake.push(stream);
       }
     }
+    this.teller.forget();
     this.isArmed = this.awake.length > 0;
     // Input first.
     if (this.isArmed) this.ports.timer.after(0, () => this.pump());
@@ -301,8 +307,7 @@ export class WatchHub implements StreamHome, WatchHome {
       const isOfKeys = filter.kind <= WatchKind.bucket;
       if (!filter.partitions.has(partition) || (reason === "moved" && !isOfKeys)) continue;
       for (const watch of this.watchesOf(filter)) {
-        if (reason === "moved") watch.forget(partition);
-        watch.fallBack(reason);
+        watch.fallBack(reason, reason === "moved" ? partition : null);
       }
     }
     this.arm();
@@ -313,6 +318,7 @@ export class WatchHub implements StreamHome, WatchHome {
   }
 
   private left(partition: number): void {
+    this.feed.leases.drop(partition);
     for (const filter of this.feed.filters.all()) {
       if (!filter.partitions.has(partition)) continue;
       for (const watch of this.watchesOf(filter)) {

@@ -128,6 +128,8 @@ export class Stream implements WatchStream {
     const same = this.byFilter.get(watch.filter);
     same?.delete(watch);
     if (same?.size === 0) this.byFilter.delete(watch.filter);
+    // Others may have counted on being told along with it.
+    for (const other of same ?? []) other.hasNews();
     this.dirty.delete(watch);
     this.home.ended(watch);
     this.refuse(watch.id, end, partition);
@@ -162,7 +164,7 @@ export class Stream implements WatchStream {
   }
 
   private stepOf(watch: Watch): void {
-    const sharing = this.sharing(watch);
+    const place = watch.sharedPlace;
     const step = watch.step();
     switch (step.kind) {
       case "nothing":
@@ -177,8 +179,13 @@ export class Stream implements WatchStream {
       case "told": {
         const isEvents = step.draft.type === WatchMessageType.events && !step.draft.reset;
         this.toTheBack(watch);
-        if (isEvents) for (const other of sharing) other.follow(watch);
-        this.tell(isEvents ? [watch, ...sharing] : [watch], step.draft, step.appliedMs);
+        const sharing = isEvents && place >= 0 ? this.sharing(watch, place) : [];
+        for (const other of sharing) {
+          other.follow(watch);
+          // The rest comes with that one, too.
+          if (!other.wantsMark) this.dirty.delete(other);
+        }
+        this.tell([watch, ...sharing], step.draft, step.appliedMs);
       }
     }
   }
@@ -189,11 +196,15 @@ export class Stream implements WatchStream {
     this.dirty.add(watch);
   }
 
-  /** The others that are told the same. */
-  private sharing(watch: Watch): Watch[] {
+  /** The others that stood at `place`, and want the same. */
+  private sharing(watch: Watch, place: number): Watch[] {
     const same = this.byFilter.get(watch.filter);
     if (same === undefined || same.size < 2) return [];
-    return [...same].filter((other) => other !== watch && other.sharesWith(watch));
+    const { noValues, only } = watch.request;
+    return [...same].filter((other) => {
+      if (other === watch || other.sharedPlace !== place) return false;
+      return other.request.noValues === noValues && other.request.only === only;
+    });
   }
 
   private tell(watches: readonly Watch[], message: Draft, appliedMs: number): void {

@@ -64,11 +64,51 @@ export interface Told {
   readonly appliedMs: number;
 }
 
-/**
- * Of the history of `filter` from `from` on, as much as fits a message. `accepts` null: all of it.
- * `skip`: what is at or before these positions was told.
- */
-export function tellOn(
+interface LastTold extends Wants {
+  readonly from: number;
+  readonly end: number;
+  readonly positions: Positions;
+  readonly told: Told;
+}
+
+/** Tells; what it told last of each filter is at hand, for the many who stand at the same place. */
+export class Teller {
+  private readonly last = new Map<Filter, LastTold>();
+
+  /**
+   * Of the history of `filter` from `from` on, as much as fits a message. `accepts` null: all of it.
+   * `skip`: what is at or before these positions was told.
+   */
+  on(
+    filter: Filter,
+    from: Place,
+    positions: Positions,
+    wants: Wants,
+    skip: Positions | null,
+    accepts: ((partition: number, name: string) => boolean) | null,
+  ): Told {
+    if (skip !== null || accepts !== null || from.offset > 0) {
+      return collect(filter, from, positions, wants, skip, accepts);
+    }
+    const { noValues, only } = wants;
+    const last = this.last.get(filter);
+    if (last?.from === from.number && last.end === filter.end) {
+      // Of one partition, what was told before says nothing about where it leads.
+      const isSame = last.positions === positions || filter.partitions.size === 1;
+      if (isSame && last.noValues === noValues && last.only === only) return last.told;
+    }
+    const told = collect(filter, from, positions, wants, null, null);
+    this.last.set(filter, { from: from.number, end: filter.end, noValues, only, positions, told });
+    return told;
+  }
+
+  /** At the end of a turn: nothing is kept for who may come. */
+  forget(): void {
+    if (this.last.size > 0) this.last.clear();
+  }
+}
+
+function collect(
   filter: Filter,
   from: Place,
   positions: Positions,

@@ -15,12 +15,13 @@ import type { WatchRequest } from "./messages.js";
 import type { Positions } from "./positions.js";
 import { Revisions } from "./revisions.js";
 import { Scan, type ScanMode, type ScanPorts } from "./scan.js";
-import { type Draft, type Place, type Told, draft, tellOn, wanted } from "./told.js";
+import { type Draft, type Place, type Teller, type Told, draft, wanted } from "./told.js";
 import type { MergeReason, WatchTally } from "./watch-tally.js";
 
 /** What a watch asks of its node. */
 export interface WatchHome extends ScanPorts {
   readonly tally: WatchTally;
+  readonly teller: Teller;
   /** Where the partitions of the filter stand now. */
   positionsNow(filter: Filter): Positions;
   cursorOf(filter: Filter, positions: Positions): string;
@@ -98,25 +99,30 @@ export class Watch implements FilterWatch, DueItem {
     } else this.compare("resumed");
   }
 
-  /** Each change cannot be told any more: the state is compared with what was told (W6). */
-  fallBack(reason: MergeReason): void {
+  /**
+   * Each change cannot be told any more: the state is compared with what was told (W6). `strange`:
+   * what this partition holds came from elsewhere, and all of it is told.
+   */
+  fallBack(reason: MergeReason, strange: number | null = null): void {
     if (!this.isRunning) return;
     this.setScan(this.scan?.mode === "quiet" ? null : this.scan);
     // Half of a state was told, or nothing can be compared.
     if (this.scan?.mode === "initial" || this.revisions !== null) this.startOver();
-    else this.compare(reason);
+    else this.compare(reason, strange);
     this.news(this);
   }
 
-  private compare(reason: MergeReason): void {
-    const { home, positions } = this;
-    if (this.filter.kind === WatchKind.lockPrefix || !home.remembers(positions)) {
+  private compare(reason: MergeReason, strange: number | null = null): void {
+    const { home, filter } = this;
+    // What was compared before is compared again, from where that began.
+    const since = new Map(this.scan?.since ?? this.positions);
+    if (strange !== null) since.delete(strange);
+    const isOfKeys = filter.kind <= WatchKind.bucket;
+    if (filter.kind === WatchKind.lockPrefix || (isOfKeys && !home.remembers(since))) {
       return this.startOver();
     }
     home.tally.mergedBy(reason);
-    this.revisions = null;
-    // What was compared before is compared again, from where that began.
-    this.startScan("merged", this.scan?.since ?? positions);
+    this.startScan("merged", since);
   }
 
   private startOver(): void {
@@ -152,16 +158,14 @@ export class Watch implements FilterWatch, DueItem {
     return this.place.number >= number && this.place.offset === 0;
   }
 
-  /** Stands in its history as the other one does, and is told the same. */
-  sharesWith(other: Watch): boolean {
-    if (!this.isPlain || !other.isPlain || this.place.number !== other.place.number) return false;
-    const { noValues, only } = this.request;
-    return other.request.noValues === noValues && other.request.only === only;
-  }
-
-  private get isPlain(): boolean {
-    if (!this.isRunning || !this.isCreated || this.skip !== null) return false;
-    return this.scan === null && this.revisions === null && this.place.offset === 0;
+  /**
+   * Where it stands in its history, if it is told that and nothing else; watches that stand there
+   * and want the same are told the same. -1: it is told something of its own.
+   */
+  get sharedPlace(): number {
+    if (!this.isRunning || !this.isCreated || this.skip !== null) return -1;
+    const isPlain = this.scan === null && this.revisions === null && this.place.offset === 0;
+    return isPlain ? this.place.number : -1;
   }
 
   /** What it is told now. */
@@ -206,7 +210,14 @@ export class Watch implements FilterWatch, DueItem {
       scan === null || scan.mode === "quiet"
         ? null
         : (partition: number, name: string): boolean => scan.hasRead(partition, name);
-    const next = tellOn(filter, this.place, this.positions, request, this.skip, accepts);
+    const next = this.home.teller.on(
+      filter,
+      this.place,
+      this.positions,
+      request,
+      this.skip,
+      accepts,
+    );
     this.take(next);
     if (next.events.length === 0) return this.historyOn();
     const isWhole = scan === null && !next.isCut;
@@ -267,13 +278,6 @@ export class Watch implements FilterWatch, DueItem {
     this.wantsMark = false;
     this.positions = this.home.positionsNow(this.filter);
     return told(draft({ type: WatchMessageType.mark, cursor: this.cursor(), ...this.stale() }));
-  }
-
-  /** What the partition holds came from elsewhere: all of it is told. */
-  forget(partition: number): void {
-    const rest = new Map(this.positions);
-    rest.delete(partition);
-    this.positions = rest;
   }
 }
 

@@ -70,8 +70,9 @@ export class WatchBench {
   readonly places = new Map<string, number>();
   version = 1;
   clusterId = "cluster";
-  private left: ((group: WatchGroup) => void)[] = [];
-  private all: ReadonlySet<number> = new Set();
+  private readonly left: ((group: WatchGroup) => void)[] = [];
+  private readonly joined: ((group: WatchGroup) => void)[] = [];
+  private readonly all: ReadonlySet<number>;
 
   constructor(partitions = 2, settings: Partial<WatchSettings> = {}) {
     for (let id = 1; id <= partitions; id++) {
@@ -84,7 +85,7 @@ export class WatchBench {
       ...{ clock, timer },
       group: (partition) => this.groups.get(partition) ?? null,
       groups: () => [...this.groups.values()],
-      onGroup: () => undefined,
+      onGroup: (hook) => void this.joined.push(hook),
       onGroupLeft: (hook) => void this.left.push(hook),
       partitionsOf: (kind, name) => {
         const isMany = kind === WatchKind.prefix || kind === WatchKind.lockPrefix;
@@ -138,6 +139,13 @@ export class WatchBench {
     const group = this.group(id);
     this.groups.delete(id);
     for (const hook of this.left) hook(group);
+    this.settle();
+  }
+
+  /** It comes again. */
+  join(id: number, group: FalseGroup): void {
+    this.groups.set(id, group);
+    for (const hook of this.joined) hook(group);
     this.settle();
   }
 

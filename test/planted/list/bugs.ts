@@ -10,6 +10,7 @@ import { movedRangeBugs } from "../ranges/requests.js";
 import { type RecordBug, recordBugs } from "../records.js";
 import { reportBugs } from "../reports.js";
 import { waitingBugs } from "./waiting.js";
+import { watchingBugs } from "./watching.js";
 
 export const bugsOfRecords: readonly RecordBug[] = [
   ...recordBugs,
@@ -23,4 +24,5 @@ export const bugsOfRecords: readonly RecordBug[] = [
   ...moverBugs,
   ...waitingBugs,
   ...forcedBugs,
+  ...watchingBugs,
 ];

@@ -169,6 +169,58 @@ t.test(
   },
 );
 
+t.test("W10 P-187 a mark that was due while the stream was full comes behind its events", (t) => {
+  const bench = new WatchBench();
+  const caller = watching(bench, WatchKind.key, "k", { progressMs: 100 });
+  caller.full = true;
+  bench.apply(1, set("k", "1"));
+  bench.pass(150);
+  t.same(caller.take(), ["created"]);
+  caller.drain();
+  bench.settle();
+  t.same(caller.take(), ["set k 1", "mark"]);
+  t.end();
+});
+
+t.test("many watches of one stream are told together, whoever of them goes", (t) => {
+  const bench = new WatchBench();
+  const caller = new WatchCaller(bench.watches);
+  for (let id = 1; id <= 50; id++) caller.stream.create(id, watchRequest(WatchKind.key, "k"));
+  bench.settle();
+  caller.take();
+  bench.apply(1, set("k", "1"));
+  const ids = Array.from({ length: 50 }, (_, at) => at + 1);
+  t.same(caller.take(), [`#${ids.join(",")} set k 1`]);
+  caller.full = true;
+  for (let at = 0; at < 4; at++) bench.apply(1, set("k", "x".repeat(200_000)));
+  caller.drain(1);
+  bench.settle();
+  caller.stream.cancel(1);
+  caller.drain();
+  bench.settle();
+  const last = caller.messages.filter(({ watchIds }) => watchIds.includes(50));
+  t.equal(
+    last.reduce((sum, { events }) => sum + events.length, 0),
+    5,
+    "all of it",
+  );
+  t.end();
+});
+
+t.test("W5 a partition that went and came again has no history of the time between", (t) => {
+  const bench = new WatchBench();
+  bench.apply(1, set("k", "1"));
+  const caller = watching(bench, WatchKind.key, "k");
+  const { cursor } = caller;
+  const group = bench.group(1);
+  bench.leave(1);
+  group.rows.apply(bench.timer.nowMs, set("k", "2"), set("k", "3"));
+  bench.join(1, group);
+  const again = watching(bench, WatchKind.key, "k", { cursor });
+  t.same(again.take(), ["created", "MERGED set k 3 r2", "mark"]);
+  t.end();
+});
+
 t.test("W15 without watches a machine is not looked at", (t) => {
   const bench = new WatchBench();
   bench.apply(1, set("k", "1"));
