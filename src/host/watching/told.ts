@@ -76,8 +76,8 @@ export class Teller {
   private readonly last = new Map<Filter, LastTold>();
 
   /**
-   * Of the history of `filter` from `from` on, as much as fits a message. `accepts` null: all of it.
-   * `skip`: what is at or before these positions was told.
+   * Of the history of `filter` from `from` on, as much as fits a message. `accepts` null: all of
+   * it. `skip`: what is at or before these positions was told.
    */
   on(
     filter: Filter,

@@ -68,8 +68,8 @@ export const watchingBugs: readonly RecordBug[] = [
   watch(
     "P-186",
     "events of names that the scan has yet to read are told as well",
-    MANY,
-    "frontier: a large prefix",
+    MOVES,
+    "frontier: between slices",
     [
       SCAN,
       "    return this.after !== null && textToByteKey(name) <= this.after;",

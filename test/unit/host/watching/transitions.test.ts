@@ -1,6 +1,8 @@
 /** What watches are told when a partition goes, comes as an image, or has other keys (W6, W14). */
 import t from "tap";
 import { WatchKind } from "../../../../src/base/result-types.js";
+import { Prng } from "../../../../src/base/prng.js";
+import type { Command } from "../../../../src/machine/commands/command.js";
 import { WatchBench } from "../../../doubles/host/watch-bench.js";
 import { Bench, lock, remove, set, unlock } from "../../../doubles/machine/bench.js";
 import { WatchCaller, watchRequest } from "../../../doubles/operations/watching.js";
@@ -218,6 +220,54 @@ t.test("W5 a partition that went and came again has no history of the time betwe
   bench.join(1, group);
   const again = watching(bench, WatchKind.key, "k", { cursor });
   t.same(again.take(), ["created", "MERGED set k 3 r2", "mark"]);
+  t.end();
+});
+
+t.test("frontier: between slices names are told once, by the scan or by events", (t) => {
+  for (const kind of ["initial", "merged"]) {
+    const random = new Prng(kind.length);
+    const bench = new WatchBench(2, { historyBytes: kind === "merged" ? 20_000 : 1 << 20 });
+    const state = new Map<string, string>();
+    const change = (): Command => {
+      const key = `p/${random.below(1500)}`;
+      const value = String(random.below(1e6));
+      state.set(key, value);
+      return set(key, value);
+    };
+    const grow = (count: number): void => bench.apply(1, ...Array.from({ length: count }, change));
+    grow(3000);
+    const caller = new WatchCaller(bench.watches);
+    const initial = kind === "initial";
+    if (initial) caller.room = 1;
+    caller.stream.create(1, watchRequest(WatchKind.prefix, "p/", { initial }));
+    bench.settle();
+    if (kind === "merged") {
+      caller.full = true;
+      for (let at = 0; at < 15; at++) grow(100);
+    }
+    const before = caller.messages.length;
+    for (let round = 0; round < 200 && caller.messages.at(-1)?.type !== 2; round++) {
+      caller.drain(1);
+      bench.settle();
+      grow(2);
+    }
+    caller.drain();
+    bench.settle();
+    const revisions = new Map<string, number>();
+    const known = new Map<string, string>();
+    for (const { events } of caller.messages.slice(kind === "initial" ? 0 : before)) {
+      for (const { name, revision, value } of events) {
+        const last = revisions.get(name) ?? -1;
+        if (revision <= last) t.fail(`${kind}: ${name} came as ${revision} behind ${last}`);
+        revisions.set(name, revision);
+        known.set(name, Buffer.from(value ?? []).toString());
+      }
+    }
+    const wrong = [...known].filter(([name, value]) => state.get(name) !== value);
+    t.same(wrong, [], `${kind}: the newest state`);
+    if (kind === "initial") t.equal(known.size, state.size);
+    t.ok(caller.messages.length > before + 4, `${kind}: in slices`);
+  }
   t.end();
 });
 
