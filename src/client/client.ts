@@ -102,7 +102,7 @@ export class SvcClient {
    * const leadership = await client.election("indexer").campaign({ value: "host-7" });
    */
   election(name: string): Election {
-    return new Election(this.locks, name);
+    return new Election(this.locks, this.watch, name);
   }
 
   /**

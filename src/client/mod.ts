@@ -49,6 +49,7 @@ export {
   type CampaignOptions,
   type Leader,
   type Leadership,
+  type ObserveOptions,
 } from "./elections/election.js";
 export { Watches } from "./watching/watches.js";
 export type { Watch } from "./watching/watch.js";

@@ -216,7 +216,7 @@ function wordTopic(topic: string): string[] | null {
     ];
   }
   if (topic === "elect") {
-    const names = ["--value", "--expires", "--wait", "--keep", "--grace"];
+    const names = ["--value", "--expires", "--wait", "--keep", "--grace", "--observe"];
     const options = names.map(findOption).filter((o) => o !== null);
     return [
       ...ELECT_TOPIC,
@@ -225,6 +225,7 @@ function wordTopic(topic: string): string[] | null {
       "Examples:",
       "  svc-cli elect indexer --value host-7 -- ./index.sh",
       "  svc-cli elect indexer --keep --expires 5000",
+      "  svc-cli elect indexer --observe",
     ];
   }
   if (topic !== "bench") return null;

@@ -208,7 +208,7 @@ function makeLockRun(scan: Scan, resource: string, settings: Settings): ParseRes
   return ok({ kind: "lock-run", resource, words, values, settings });
 }
 
-const ELECT_OPTIONAL = ["--value", "--expires", "--wait", "--grace", "--keep"];
+const ELECT_OPTIONAL = ["--value", "--expires", "--wait", "--grace", "--keep", "--observe"];
 
 function makeElect(scan: Scan, name: string | undefined, settings: Settings): ParseResult {
   if (name === undefined) return usage("elect needs the name of an election");
@@ -217,6 +217,11 @@ function makeElect(scan: Scan, name: string | undefined, settings: Settings): Pa
   const words = scan.rest ?? [];
   if (scan.rest !== null && words.length === 0) return usage("a command is missing after --");
   if (words.length === 0 && scan.values.has("--grace")) return usage("--grace goes with a command");
+  if (scan.values.has("--observe")) {
+    const other = ELECT_OPTIONAL.find((one) => one !== "--observe" && scan.values.has(one));
+    if (other !== undefined) return usage(`--observe contradicts ${other}`);
+    if (words.length > 0) return usage("--observe contradicts a command");
+  }
   return ok({ kind: "elect", name, words, values: new OptionValues(scan.values), settings });
 }
 

@@ -45,6 +45,7 @@ export const AREAS = [
   "Key/value",
   "Locks",
   "Sequences",
+  "Watching",
   "Membership",
   "Placement",
   "Key ranges",
@@ -59,6 +60,7 @@ export type RunModule =
   | "locks"
   | "lock-admin"
   | "sequences"
+  | "watches"
   | "cluster"
   | "status"
   | "ranges"

@@ -88,7 +88,7 @@ export const CONNECTION_OPTIONS: readonly OptionSpec[] = [
   option("--token-file", "file", "file", "file that holds the bearer token"),
   option("--timeout", "seconds", "seconds", "longest time of the whole operation", {
     aliases: ["-t"],
-    defaultText: "10; elect, backups, restore, leave and debug bundle: no limit",
+    defaultText: "10; watches, elect, backups, restore, leave and debug bundle: no limit",
   }),
   option("--yes", "none", "", "answer every confirmation with yes", { aliases: ["-y"] }),
 ];
@@ -146,7 +146,12 @@ const VALUE_OPTIONS: readonly OptionSpec[] = [
   option("--block-size", "int32", "n", "values reserved durably at a time; 1 never skips any"),
   option("--remove-block-size", "none", "", "use the server's block size again"),
   option("--current-value", "int64", "n", "continue after this value"),
-  option("--count", "int32", "n", "how many values", { defaultText: "1" }),
+  option("--count", "int32", "n", "how many values, or events of a watch", {
+    defaultText: "1; a watch: without end",
+  }),
+  option("--initial", "none", "", "tell the present state first"),
+  option("--cursor", "text", "cursor", "go on behind a batch of an earlier watch"),
+  option("--for", "seconds", "s", "watch for so long"),
   option("--idempotency-key", "text", "key", "a repeat with the same key gives the same values"),
   option("--watch", "none", "", "repeat it every 2 seconds until Ctrl+C, on a terminal"),
   option(
@@ -195,6 +200,7 @@ export const LOCK_RUN_OPTIONS: readonly OptionSpec[] = [
 
 /** Options of `elect` alone. */
 const ELECT_OPTIONS: readonly OptionSpec[] = [
+  option("--observe", "none", "", "tell who leads, and do not campaign"),
   option("--keep", "none", "", "campaign again after the leadership was lost"),
 ];
 

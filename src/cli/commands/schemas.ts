@@ -165,6 +165,30 @@ const SEQUENCE = object({
   createdAt: STAMP,
   updatedAt: STAMP,
 });
+/** One batch of a watch; a line of its own each. */
+export const WATCH_DOCUMENT = object({
+  events: list(
+    object({
+      type: TEXT,
+      name: TEXT,
+      value: TEXT_OR_NULL,
+      revision: INTEGER,
+      stamp: STAMP,
+      fencingToken: INTEGER,
+      owner: TEXT_OR_NULL,
+      note: TEXT_OR_NULL,
+      sequence: either(SEQUENCE, NULL),
+      forced: BOOLEAN,
+    }),
+  ),
+  cursor: TEXT_OR_NULL,
+  initial: BOOLEAN,
+  merged: BOOLEAN,
+  reset: BOOLEAN,
+  more: BOOLEAN,
+  staleMs: INTEGER,
+  servedFrom: TEXT_OR_NULL,
+});
 const SEQUENCE_REFUSAL = object({ name: TEXT, type: TEXT });
 export const SEQUENCE_WRITE_DOCUMENT = either(SEQUENCE, SEQUENCE_REFUSAL);
 export const SEQUENCE_GET_DOCUMENT = either(SEQUENCE, NULL);

@@ -226,4 +226,28 @@ const SEQUENCES: readonly ShellCommand[] = [
   }),
 ];
 
-export const SHELL_DATA_COMMANDS: readonly ShellCommand[] = [...KV, ...LOCKS, ...SEQUENCES];
+const WATCHED = [
+  ["key", "key", "key"],
+  ["prefix", "prefix", "key"],
+  ["bucket", "bucket", "key"],
+  ["lock", "resource", "resource"],
+  ["locks", "prefix", "resource"],
+  ["sequence", "name", "sequence"],
+] as const;
+const WATCHES: readonly ShellCommand[] = WATCHED.map(([what, name, completes]) =>
+  shell({
+    words: `watch ${what}`,
+    positionals: [at(name, `--watch-${what}`, completes)],
+    operation: `--watch-${what}`,
+    area: "Watching",
+    meaning: `tell what changes, until Ctrl+C`,
+    examples: [`watch ${what} jobs`, `watch ${what} jobs --initial --count 3`],
+  }),
+);
+
+export const SHELL_DATA_COMMANDS: readonly ShellCommand[] = [
+  ...KV,
+  ...LOCKS,
+  ...SEQUENCES,
+  ...WATCHES,
+];

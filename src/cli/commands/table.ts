@@ -9,10 +9,12 @@ import { BACKUP_COMMANDS } from "./backups.js";
 import { DATA_COMMANDS } from "./data.js";
 import { DIAGNOSIS_COMMANDS } from "./diagnosis.js";
 import { SEQUENCE_COMMANDS } from "./sequences.js";
+import { WATCH_COMMANDS } from "./watching.js";
 
 export const COMMANDS: readonly CommandSpec[] = [
   ...DATA_COMMANDS,
   ...SEQUENCE_COMMANDS,
+  ...WATCH_COMMANDS,
   ...CLUSTER_COMMANDS,
   ...BACKUP_COMMANDS,
   ...DIAGNOSIS_COMMANDS,

@@ -27,6 +27,8 @@ export interface Outcome {
   readonly document: JsonValue;
   /** One sentence for stderr: why it was refused. */
   readonly remark: string | null;
+  /** It was printed as it came: there is nothing to add. */
+  readonly isPrinted?: true;
   /** Colours a line that was made safe, on terminals that show colours. */
   readonly paint?: (line: string) => string;
 }
@@ -229,6 +231,11 @@ export class RunContext {
   line(text: string): void {
     this.wipe();
     printLine(text);
+  }
+
+  /** What was waited for is there: nothing shows any more that it is waited for. */
+  settled(): void {
+    this.wipe();
   }
 
   /** A remark for the person, beside the answer. */

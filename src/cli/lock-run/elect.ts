@@ -13,7 +13,7 @@ import { OPERATION_TIMEOUT_DEFAULT_S } from "../commands/options.js";
 import { Clients } from "../invocation/context.js";
 import { EXIT_REFUSED, EXIT_UNEXPECTED } from "../invocation/exit-codes.js";
 import { deferEarlyEnd, setLastWork } from "../invocation/hang-up.js";
-import { leaderDocument } from "./leader-answers.js";
+import { leaderDocument, leaderLine } from "./leader-answers.js";
 import { GRACE_DEFAULT_MS, release, runHolding, say, signalExit } from "./held-command.js";
 import type { CommandEnd, Holding } from "./held-command.js";
 import { newOwner, ownerBytes, valueBytes } from "./owners.js";
@@ -177,12 +177,28 @@ class ElectRun {
   }
 }
 
+/** Tells who leads, until a signal. */
+async function observe({ name, settings }: Elect, clients: Clients, signals: SignalRelay) {
+  const { signal } = signals;
+  const client = await clients.open(settings.endpoints);
+  try {
+    for await (const leader of client.election(name).observe({ signal })) {
+      const isJson = settings.format === "json";
+      printLine(isJson ? jsonText(leaderDocument(name, leader)) : leaderLine(leader));
+    }
+  } catch (error) {
+    if (signals.stoppedBy === null) throw error;
+  }
+  return signals.stoppedBy === null ? EXIT_UNEXPECTED : signalExit(signals.stoppedBy);
+}
+
 /** Leads, and runs the command meanwhile. Returns the exit code. */
 export async function runElected(elect: Elect): Promise<number> {
   const clients = new Clients(elect.settings);
   const signals = new SignalRelay();
   signals.begin();
   try {
+    if (elect.values.flag("--observe")) return await observe(elect, clients, signals);
     return await new ElectRun(elect, clients, signals).run();
   } finally {
     // Also ends what a failed campaign left behind.

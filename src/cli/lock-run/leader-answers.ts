@@ -4,10 +4,17 @@
  * Invariants: 1. That nobody leads is told too.
  */
 import type { Leader } from "../../client/mod.js";
-import { ownerText, type JsonValue } from "../terminal/format.js";
+import { ownerText, valueText, type JsonValue } from "../terminal/format.js";
 
 /** What is told of a leader. */
 export type ShownLeader = Pick<Leader, "epoch" | "owner" | "value">;
+
+/** The line of one change. */
+export function leaderLine(leader: ShownLeader | null): string {
+  if (leader === null) return "- no leader";
+  const { epoch, owner, value } = leader;
+  return `f${epoch} ${ownerText(owner)} ${valueText(value)}`;
+}
 
 /** The document of one change. */
 export function leaderDocument(name: string, leader: ShownLeader | null): JsonValue {

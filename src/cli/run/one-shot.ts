@@ -84,6 +84,7 @@ async function askedForToken(error: unknown, clients: Clients): Promise<boolean>
 
 /** Prints an outcome in the format of the settings. */
 export function printOutcome(result: Outcome, settings: Settings): void {
+  if (result.isPrinted === true) return;
   if (settings.format === "json") printLine(jsonText(result.document));
   else for (const line of result.lines) printLine(line, result.paint);
   if (result.remark !== null && settings.format === "console") {

@@ -27,7 +27,7 @@ import { doubt, noteKey } from "../invocation/failures.js";
 import type { JsonValue } from "../terminal/format.js";
 import type { OptionValues } from "../commands/values.js";
 
-function sequenceDocument(info: SequenceInfo): JsonValue {
+export function sequenceDocument(info: SequenceInfo): JsonValue {
   return {
     name: info.name,
     currentValue: info.currentValue,

@@ -16,6 +16,8 @@ async function loadModule(name: RunModule): Promise<RunTable> {
       return (await import("./locks.js")).LOCKS_RUN;
     case "sequences":
       return (await import("./sequences.js")).SEQUENCES_RUN;
+    case "watches":
+      return (await import("./watches.js")).WATCHES_RUN;
     case "cluster":
       return (await import("./cluster.js")).CLUSTER_RUN;
     case "status":

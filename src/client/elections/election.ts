@@ -8,6 +8,7 @@
 import { bytesOf, optionsOf, textOf } from "../values/arguments.js";
 import type { LockHandle } from "../locks/lock-handle.js";
 import type { Locks } from "../locks/locks.js";
+import type { Watches } from "../watching/watches.js";
 import { LockNotAcquiredError } from "../values/errors.js";
 import type { CallOptions } from "../values/options.js";
 
@@ -24,6 +25,11 @@ export interface CampaignOptions extends CallOptions {
   readonly leaseMs?: number | undefined;
   /** How long to wait while somebody else leads (ms, default: without end). */
   readonly waitMs?: number | undefined;
+}
+
+/** Options of `observe`. */
+export interface ObserveOptions {
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** Who leads an election. */
@@ -126,12 +132,14 @@ export class Leadership {
 export class Election {
   readonly name: string;
   private readonly locks: Locks;
+  private readonly watches: Watches;
   private readonly resource: string;
 
   /** @internal */
-  constructor(locks: Locks, name: string) {
+  constructor(locks: Locks, watches: Watches, name: string) {
     this.name = textOf("name", name);
     this.locks = locks;
+    this.watches = watches;
     this.resource = electionLock(this.name);
   }
 
@@ -154,6 +162,33 @@ export class Election {
     });
     if (!lock.acquired) throw new LockNotAcquiredError(this.resource);
     return new Leadership(this.name, lock);
+  }
+
+  /**
+   * Who leads, now and whenever that changes; null: nobody does. What a leader proclaims later is
+   * not told. Rejects as a watch does.
+   *
+   * @example
+   * for await (const leader of client.election("indexer").observe()) console.log(leader?.epoch);
+   */
+  async *observe(options: ObserveOptions = {}): AsyncGenerator<Leader | null, void, undefined> {
+    const { signal } = optionsOf(options);
+    const watch = this.watches.lock(this.resource, { initial: true, signal });
+    /** Of a state: nobody was told to lead in it so far. */
+    let isEmpty = true;
+    let isWhole = false;
+    for await (const { events, cursor, reset } of watch) {
+      if (reset) isWhole = false;
+      if (reset) isEmpty = true;
+      for (const { type, fencingToken, owner, ownerText, note, noteText } of events) {
+        isEmpty = false;
+        if (type !== "locked" || owner === null) yield null;
+        else yield { epoch: fencingToken, owner, ownerText, value: note, valueText: noteText };
+      }
+      if (cursor === null || isWhole) continue;
+      isWhole = true;
+      if (isEmpty) yield null;
+    }
   }
 
   /**

@@ -57,8 +57,8 @@ t.test(
   (t) => {
     for (const command of COMMANDS) {
       const steps = STEPS.filter((step) => commandOf(step.words) === command);
-      // Of several nodes, and with files of their own: bundle.test.ts.
-      if (command.area === "Diagnosis") continue;
+      // Of several nodes, and with files of their own: bundle.test.ts, watching.test.ts.
+      if (command.area === "Diagnosis" || command.area === "Watching") continue;
       const isBackup = command.area === "Backup";
       const canOnlySucceed = [
         "--cluster-members",
@@ -125,6 +125,7 @@ function wordsOf(command: CommandSpec): string[] {
     const file = join(directory.path, "none");
     return command.kind === "file" ? [command.name, file] : [command.name];
   }
+  if (command.area === "Watching") return [command.name, "w"];
   return (step?.words ?? []).filter((word) => word !== "--node" && word !== "NODE");
 }
 
