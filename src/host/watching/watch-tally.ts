@@ -7,7 +7,7 @@ import { WatchEventType, WatchKind } from "../../base/result-types.js";
 import { Distribution } from "../requests/distribution.js";
 
 /** Why the state was compared where each change could not be told (W6). */
-const MERGE_REASONS = ["behind", "resumed", "image", "moved", "dropped"] as const;
+const MERGE_REASONS = ["behind", "resumed", "image", "moved"] as const;
 export type MergeReason = (typeof MERGE_REASONS)[number];
 
 /** Upper bounds of the buckets (ms); one more is without bound. */
