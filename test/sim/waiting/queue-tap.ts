@@ -261,6 +261,7 @@ export class QueueTap {
     tries.set(lock, tried);
     this.hope(owner, 1);
     tried.open++;
+    if (place !== null) place.tries++;
     tried.lastMs = proposedMs;
     this.triesOf.set(group.partition, (this.triesOf.get(group.partition) ?? 0) + 1);
     // A try that nobody knows of any more may be granted beside the one that follows it.
@@ -271,6 +272,7 @@ export class QueueTap {
       if (decision.kind === "unknown") this.history.lost(id, "a try of the leader", world.nowMs);
       else this.history.answered(id, DECIDED, world.nowMs);
       tried.open--;
+      if (place !== null) place.tries--;
       const isLocked = decision.kind === "decided" && decision.type === LockType.locked;
       const isDone = decision.kind !== "unknown";
       if (isDone && !isLocked) this.hope(owner, -1);

@@ -28,6 +28,8 @@ export interface SeenPlace {
   readonly turn: number;
   /** Requests that wait. */
   living: number;
+  /** Tries of it that are on their way: it stays until they are decided. */
+  tries: number;
   /** Since when without a break it has had one. */
   livingMs: number;
   /** When the last request went, without its owner's wish; null: none did. */
@@ -137,6 +139,10 @@ export class SeenQueue {
         known.leftMs = null;
         return known;
       }
+      if (known.tries > 0) {
+        known.isOpen = true;
+        return known;
+      }
       this.drop(known, atMs);
       if (awayMs < KEPT_MS + KEPT_SLACK_MS) return this.add(owner, true);
     }
@@ -144,7 +150,7 @@ export class SeenQueue {
   }
 
   private add(owner: string, isOpen: boolean): SeenPlace {
-    const counts = { turn: this.turns++, living: 0, livingMs: 0, leftMs: null };
+    const counts = { turn: this.turns++, living: 0, tries: 0, livingMs: 0, leftMs: null };
     const is = { isOpen, hasReturned: false, isOut: false };
     const place: SeenPlace = { queue: this, owner, ...counts, ...is };
     this.places.set(owner, place);
