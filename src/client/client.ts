@@ -76,10 +76,10 @@ export class SvcClient {
     const engine = new Engine(platform, settings, clock);
     this.engine = engine;
     this.sequences = new Sequences(engine, settings.idempotency);
-    this.locks = new Locks({ caller: engine, clock });
     this.kv = new KeyValues(engine);
     const failsWhenRefused = settings.failWhenRefused && settings.endpoints.length === 1;
     this.watch = new Watches({ caller: engine, host: engine, failsWhenRefused });
+    this.locks = new Locks({ caller: engine, clock, watches: this.watch });
     this.cluster = new ClusterAdmin(engine);
     this.ranges = new RangesAdmin(engine);
     this.backups = new BackupsAdmin(engine);

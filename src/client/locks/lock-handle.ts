@@ -196,6 +196,11 @@ export class LockHandle {
     return this.releasing;
   }
 
+  /** @internal Somebody saw that this grant is over. */
+  seenLost(why: string): void {
+    this.lose(why);
+  }
+
   /** @internal The client closes without releasing: the lease ends by itself. */
   abandon(): void {
     this.lose("was left behind by a closed client");

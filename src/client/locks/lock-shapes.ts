@@ -35,6 +35,11 @@ export interface AcquireOptions extends LockCallOptions {
   readonly renew?: boolean | undefined;
   /** What others are shown of the grant, at most 1024 bytes (default: nothing). */
   readonly note?: string | Uint8Array | undefined;
+  /**
+   * Watch the lock while it is held, so that a forced release is seen at once and not at the next
+   * extend (default false; of a persistent lock).
+   */
+  readonly watchLoss?: boolean | undefined;
 }
 
 /** Options of `extend` of a handle. */

@@ -37,6 +37,8 @@ import {
   type LockListOptions,
   type UnlockAnswer,
 } from "./lock-shapes.js";
+import type { Watches } from "../watching/watches.js";
+import { watchLossOf } from "./loss-watch.js";
 import type { Caller, Operation } from "../call/operation.js";
 import {
   checkDeadline,
@@ -94,6 +96,8 @@ function ownerBytes(owner: string | Uint8Array): Uint8Array {
 export interface LocksFacts {
   readonly caller: Caller;
   readonly clock: MonotonicClock;
+  /** null: no lock is watched. */
+  readonly watches: Watches | null;
 }
 
 /**
@@ -132,6 +136,7 @@ export class Locks {
   async acquire(resource: string, options: AcquireOptions): Promise<LockHandle> {
     const { owner, waitMs = 0, retryMs = RETRY_DEFAULT_MS } = membersOf("options", options);
     const renew = flagOf("renew", options.renew, true);
+    const watchLoss = flagOf("watchLoss", options.watchLoss, false);
     const request: LockRequest = {
       resource: textOf("resource", resource),
       owner: ownerBytes(owner === undefined ? randomBytes(OWNER_BYTES).toString("hex") : owner),
@@ -166,6 +171,9 @@ export class Locks {
       const ours = { ...facts, request: held, renew, waiters };
       const handle = new LockHandle(ours, fencingToken, sentMs, leaseMs);
       this.handles.add(handle);
+      const { watches } = this.facts;
+      const isWatched = watchLoss && handle.durability === "persistent";
+      if (isWatched && watches !== null) watchLossOf(handle, watches);
       if (!this.closed) return handle;
       // Closed in the very turn in which the grant came: closing releases all handles.
       throw new ClosedError({ outcome: "unknown" });

@@ -106,7 +106,7 @@ function ask(caller: Caller, operation: Operation): Promise<OperationResult> {
 async function askLock(caller: Caller, operation: LockOperation): Promise<LockResult> {
   const { kind, resource, owner, expiresMs: leaseMs, ephemeral } = operation;
   const durability = ephemeral ? "ephemeral" : "persistent";
-  const locks = new Locks({ caller, clock: new SystemClock(systemPlatform) });
+  const locks = new Locks({ caller, clock: new SystemClock(systemPlatform), watches: null });
   const none = { owner: null, expiresInMs: null };
   const refused = (refusal: "not-held" | "other-owner" | null): LockResult => {
     const type = refusal === "not-held" ? "LockDoesNotExist" : "InvalidOwner";

@@ -95,6 +95,26 @@ t.test("E1 leading ends with the lock: a forced release ends it at the next exte
   await client.close();
 });
 
+t.test("F4 a handle that watches its lock hears of a forced release at once", async (t) => {
+  for (const transport of ["grpc", "rest"] as const) {
+    const client = clientOf(transport);
+    const resource = `watched-${transport}`;
+    const lease = { leaseMs: 3_600_000 };
+    const held = await client.locks.acquire(resource, { ...lease, watchLoss: true });
+    await held.extend(lease.leaseMs);
+    t.equal(held.held, true);
+    const { fencingToken } = held;
+    await direct.locks.forceUnlock(resource, { fencingToken, reason: "hangs" });
+    // Its next extend would be in twenty minutes.
+    await new Promise((resolve) => held.signal.addEventListener("abort", resolve));
+    t.match(held.signal.reason, { code: "lock-lost", message: /released by force/ });
+    const other = await client.locks.acquire(resource, { ...lease, watchLoss: true });
+    await other.release();
+    t.match(other.signal.reason, { code: "lock-released" });
+    await client.close();
+  }
+});
+
 t.test("E1 a client that closes resigns", async (t) => {
   const client = new SvcClient({ endpoints: grpc });
   const leadership = await client.election("closed").campaign({ leaseMs: 60_000 });

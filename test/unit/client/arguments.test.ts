@@ -137,6 +137,7 @@ const LOCKING = {
   retryMs: "optionalInt32",
   note: "optionalBytes",
   renew: "flag",
+  watchLoss: "flag",
 };
 const PAGED = { prefix: "optionalText", limit: "optionalInt32" };
 const FORCING = { ...CALL_IN, fencingToken: "int64", reason: "text", dropWaiters: "flag" };
