@@ -336,8 +336,8 @@ export interface MeterPort {
   readRound(reads: number): void;
   /** A block of a sequence was reserved, or what was left of it given back. */
   sequenceBlock(how: "reserved" | "returned"): void;
-  /** A replica was found to differ from its leader's; the process ends. */
-  replicaDigestMismatch(): void;
+  /** A replica was found to differ from its leader's; kept on return, for the process ends. */
+  replicaDigestMismatch(partition: PartitionId, index: number): void;
   /** The wall clock was further ahead than a stamp may jump. */
   stampHeldBack(): void;
 }

@@ -7,6 +7,7 @@
  * | `{path}/{revision}/level.json` | the highest level of anything there (`level-file.ts`); absent = 1 |
  * | `{path}/{revision}/restored.json` | what a restore made of it: adopted while there is no identity |
  * | `{path}/{revision}/forcing.json` | a cluster is being forced out of it; gone when that has ended |
+ * | `{path}/{revision}/differed.json` | replicas of it were found to differ (`differed-file.ts`) |
  * | `{path}/{revision}/complete.json` | written when the first start had made everything |
  * | `{path}/{revision}/state/` | the LMDB environment |
  * | `{path}/wal/`, or the path of the log | the segments |
@@ -120,7 +121,7 @@ export function replaceFile(path: string, text: string): Result<null, DataDirect
 }
 
 /** A small file of the directory, or null when there is none. */
-function readSmallFile(path: string): Result<string | null, DataDirectoryCode> {
+export function readSmallFile(path: string): Result<string | null, DataDirectoryCode> {
   try {
     if (!fs.existsSync(path)) return ok(null);
     if (fs.statSync(path).size > IDENTITY_MAX_BYTES) return damaged(path, "it is too large");

@@ -5,3 +5,4 @@ export const COMPLETE_MARK = "complete.json";
 export const IDENTITY_NAME = "identity.json";
 export const RESTORED_NAME = "restored.json";
 export const FORCING_NAME = "forcing.json";
+export const DIFFERED_NAME = "differed.json";

@@ -9,6 +9,7 @@ import { META_PARTITION } from "../base/ids.js";
 import { PROGRAM } from "../base/levels.js";
 import { type Failure, type Result, failure, ok } from "../base/result.js";
 import { UnsentBytes } from "../base/unsent.js";
+import { DifferedFile } from "../disk/differed-file.js";
 import { openDisk, type Disk, type DiskCode } from "../disk/open.js";
 import { Node, type StartRefusal } from "../host/node.js";
 import type { GroupFacts } from "../host/requests/results.js";
@@ -384,7 +385,7 @@ export async function startServer(
   if (!audited.ok) return audited;
   const audit = audited.value;
   const tally = new RequestTally();
-  const metrics = new Metrics(VERSION, tally, config);
+  const metrics = new Metrics(VERSION, tally, config, DifferedFile.of(config, logger));
   const reloaded = reloadReport(logger, metrics, audit);
   const secrets = openSecrets(config, reloaded);
   if (!secrets.ok) {

@@ -54,18 +54,22 @@ async function run(browser: Browser, nodes: ConsoleNodes): Promise<void> {
   await tab.sees("16 data partitions");
   await take(tab, "partitions", WIDE, 560);
   await tab.colours("light");
+  await take(tab, "partitions", NARROW, 640);
+  await tab.size(WIDE, 800);
   await show(tab, "Locks");
   await tab.enter("Name of the lock", "jobs/nightly-report");
   await tab.press("Enter");
   await tab.click("button", "Release it");
   await tab.type("release");
   await take(tab, "locks", WIDE, 640);
+  await take(tab, "locks", NARROW, 640);
   await tab.press("Escape");
   await show(tab, "Keys");
   await tab.enter("Keys that begin with", "orders/");
   await tab.press("Enter");
   await tab.sees("orders/0001");
   await take(tab, "keys", NARROW, 640);
+  await take(tab, "keys", WIDE, 640);
 }
 
 const program = findBrowser();

@@ -145,7 +145,9 @@ export const EXAM: readonly Check[] = [
     proofs: [
       proof(PROCESS, "a fault is logged under the id that the answer names"),
       proof(RELOAD, "settings that files stand for change while the server runs"),
+      proof(TRACING, "their id is in the logs of both nodes"),
     ],
+    how: "the node that led tells of requests of other nodes with `--log-level=debug` only",
   },
   {
     check: "SIGTERM as process 1, whatever it is at",

@@ -393,7 +393,7 @@ export class Replica implements TargetGroup, ApplierGroup, FlushableGroup {
   /** Whatever it would answer from here on may be wrong (C14). */
   private differs(index: number): void {
     const { fatal, meter } = this.shared.ports;
-    meter.replicaDigestMismatch();
+    meter.replicaDigestMismatch(this.partition, index);
     const where = `partition ${this.partition} at index ${index}`;
     fatal.fatal(`a replica differs from its leader's: ${where}`, {
       leader: this.leadership.leader,

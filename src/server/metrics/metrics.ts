@@ -13,6 +13,7 @@ import type { UnsentBytes } from "../../base/unsent.js";
 import type { PartitionId } from "../../base/ids.js";
 import type { ReplicationFacts } from "../../control/placement.js";
 import type { GroupFacts, NodeFacts } from "../../host/requests/results.js";
+import type { DifferedFile } from "../../disk/differed-file.js";
 import type { CallTally } from "../../operations/admission/call-tally.js";
 import type { RequestTally } from "../../operations/admission/tally.js";
 import { BackupMetrics } from "./backup-metrics.js";
@@ -115,7 +116,7 @@ export class Metrics implements MeterPort {
   );
   private readonly mismatches = this.counter(
     "svc_replica_digest_mismatches_total",
-    "Replicas of this node found to differ from their leader's",
+    "Replicas found to differ from their leader's, while this data directory has been in use",
   );
   private readonly heldBack = this.counter(
     "svc_stamps_held_back_total",
@@ -137,8 +138,14 @@ export class Metrics implements MeterPort {
   private readonly leaderChanges = new Map<PartitionId, number>();
   private scrape: Promise<string> | null = null;
 
-  constructor(version: string, tally: RequestTally, node: NodeName) {
+  constructor(
+    version: string,
+    tally: RequestTally,
+    node: NodeName,
+    private readonly differed: DifferedFile,
+  ) {
     this.tally = tally;
+    this.mismatches.inc(differed.count);
     const sources = (): MetricSources | null => this.sources;
     new Gauge({
       name: "svc_build_info",
@@ -242,7 +249,8 @@ export class Metrics implements MeterPort {
     this.observed.echoed(nodeId, durationMs);
   }
 
-  replicaDigestMismatch(): void {
+  replicaDigestMismatch(partition: PartitionId, index: number): void {
+    this.differed.add(partition, index);
     this.mismatches.inc();
   }
 

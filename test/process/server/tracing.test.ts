@@ -98,7 +98,10 @@ async function cluster(endpoint: string): Promise<readonly [ServerProcess[], Add
       "--initial-cluster-partitions=1",
     ];
     const all = [`--initial-cluster=${foundersOf(ports)}`, `--trace-endpoint=${endpoint}`];
-    return new ServerProcess(nodeFlags(path, ...own, ...all));
+    const flags = nodeFlags(path, ...own, ...all);
+    return new ServerProcess(
+      flags.map((flag) => flag.replace(/^--log-level=.*/, "--log-level=debug")),
+    );
   });
   return [nodes, await Promise.all(nodes.map((node) => node.ready()))];
 }
@@ -118,7 +121,7 @@ async function set(client: Client, key: string): Promise<void> {
 }
 
 t.test(
-  "contract 1.5 item 6: spans of requests to leader and followers, REST and gRPC, with their parents",
+  "contract 1.5 item 6: spans of requests to leader and followers, REST and gRPC, with their parents; their id is in the logs of both nodes",
   async (t) => {
     const { port, spans, requests } = await collector(() => "takes");
     const [nodes, addresses] = await cluster(`http://127.0.0.1:${port}`);
@@ -131,7 +134,8 @@ t.test(
     const asked = new Map<string, number>();
     for (const [number, { http, grpc }] of addresses.entries()) {
       const [first, second] = ["abc".charAt(number), "def".charAt(number)];
-      await set(restClient(http, header(first)), "k");
+      const named = { ...header(first), "x-request-id": `asked-at-${number + 1}` };
+      await set(restClient(http, named), "k");
       await set(grpcClient(grpc, header(second)), "k");
       asked.set(first, number + 1).set(second, number + 1);
     }
@@ -178,6 +182,15 @@ t.test(
     t.same([...traces].sort(), [...asked.keys()].map(trace).sort(), "of the others nothing came");
     t.same([...new Set(requests)], ["POST /v1/traces application/json"]);
     await Promise.all(nodes.map((node) => node.stop()));
+    for (const [digit, at] of asked) {
+      const led = spans.find(
+        (span) => span.traceId === trace(digit) && span.name === "apply",
+      )?.node;
+      if (led === undefined || led === at || !"abc".includes(digit)) continue;
+      const id = `requestId="asked-at-${at}"`;
+      t.match(nodes[at - 1]?.log, `request to another node ${id} to=${led}`);
+      t.match(nodes[led - 1]?.log, `request of another node ${id} from=${at}`);
+    }
   },
 );
 

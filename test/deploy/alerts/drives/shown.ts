@@ -42,12 +42,6 @@ const SHOWN: readonly Shown[] = [
     ...{ before: 0, bad: 1, after: null },
     why: "a copy is damaged by a bug only: frames and records have checksums",
   },
-  {
-    alert: "SvcReplicasDiffer 0",
-    series: "svc_replica_digest_mismatches_total",
-    ...{ before: 0, bad: 1, after: null },
-    why: "a replica differs by a bug only, and its node ends in the same moment: hardly a scrape sees it",
-  },
 ];
 
 const driveOf = ({ alert, series, before, bad, after, why }: Shown): Drive => ({

@@ -1,4 +1,4 @@
-/** What ends with time, what is read anew, strangers, a log that nobody takes, two versions. */
+/** What ends with time, what is read anew, strangers, a log that nobody takes, two versions, a replica that differs. */
 import { writeFileSync } from "node:fs";
 import { PeerAuthority } from "../../../doubles/net/certificates.js";
 import { tokenDigestText } from "../../../../src/server/security/tokens.js";
@@ -100,13 +100,44 @@ const versions: Drive = {
   end: (field) => field.again(3),
 };
 
+/** One after the other, each an entry of the log: replicas compare what they are at every 4096th. */
+const ENTRIES = 256;
+const WRITERS = 4;
+
+async function write(field: Field): Promise<void> {
+  for (let at = 0; at < ENTRIES; at++) await field.set(1, "compared");
+}
+
+const differing: Drive = {
+  how: "a node applies otherwise than the others, ends, and starts again without the fault",
+  alerts: ["SvcReplicasDiffer 3"],
+  // It leads nothing: it would be the others that differ.
+  begin: (field) => field.again(3, {}, [beside("other-apply.js")], { main: serverModules }),
+  again: async (field) => {
+    // What is not in its state store yet it compares again, and ends again, before it is ready.
+    if (field.stage.node(3).child.exitCode !== null) field.stage.start(3);
+    else await Promise.all(Array.from({ length: WRITERS }, () => write(field)));
+  },
+  // The note goes with the directory. What starts in its place waits until the member is removed.
+  end: async ({ stage }) => {
+    await stage.kill(3);
+    stage.loseDisk(3);
+    stage.start(3);
+  },
+};
+
 export const UPKEEP: Part = {
   name: "upkeep",
-  flags: (id, stage) => ["--initial-cluster-partitions=4", ...peerFlags(folder(stage, id))],
+  flags: (id, stage) => [
+    "--initial-cluster-partitions=4",
+    // Who starts anew leads nothing.
+    "--raft-enable-leader-balancer=false",
+    ...peerFlags(folder(stage, id)),
+  ],
   start: async (field) => {
     for (const id of ALL) await issue(field, id, 30);
     for (const id of ALL) field.stage.start(id, {}, [beside("late-clock.js")]);
     await field.stage.ready(...ALL);
   },
-  drives: [backup, certificates, strangers, log, versions],
+  drives: [backup, certificates, strangers, log, versions, differing],
 };
