@@ -85,7 +85,6 @@ export class LockQueues {
       this.queues.set(key, queue);
     }
     let place = queue.find(wish.owner);
-    const isNew = place === null;
     if (place === null) {
       if (queue.size >= this.settings.perLockMax) {
         this.ports.timer.soon(() => wish.done({ kind: "refused", reason: "overloaded" }));
@@ -101,11 +100,6 @@ export class LockQueues {
     }
     queue.join(place, waiter);
     this.ends.begin(waiter);
-    // Who holds the lock is told so (L2), and nobody is overtaken by that.
-    if (isNew && queue.isHeldBy(wish.owner)) {
-      this.goFirst(queue);
-      if (place.tries === 0 && !place.isOut) this.try(queue, place);
-    }
     this.settle(queue);
     this.expect();
     return waiter;
@@ -244,13 +238,18 @@ export class LockQueues {
     const nowMs = this.ports.clock.monotonicMs();
     if (queue.retryAtMs > nowMs) return this.dueQueues.set(queue, queue.retryAtMs);
     if (queue.held === null || this.mayBeOver(queue)) return this.try(queue, first);
+    const holder = queue.find(queue.held.owner);
+    // It is told that it holds the lock (L2), and overtakes nobody if its lease ends meanwhile.
+    if (holder !== null && holder.living > 0) return this.try(queue, first, holder);
     const leftMs = queue.held.endMs - this.group.leaseNowMs();
     this.dueQueues.set(queue, nowMs + leftMs);
   }
 
-  private try(queue: Queue, place: Place): void {
+  private try(queue: Queue, place: Place, behind = place): void {
     const path = queue.isEphemeral ? "ephemeral" : "lapse";
-    this.decisions.make(queue.isEphemeral, this.tryOf(queue, place, null, path), null);
+    const call = this.tryOf(queue, place, null, path);
+    const next = behind === place ? null : this.tryOf(queue, behind, null, path);
+    this.decisions.make(queue.isEphemeral, call, next);
   }
 
   /** `sinceMs`: when the release came that lets it in; null: it asks, or a lease is over. */

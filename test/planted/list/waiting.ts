@@ -156,4 +156,17 @@ export const waitingBugs: readonly RecordBug[] = [
     "      deadlineMs: Infinity,\n",
     "      deadlineMs: beginMs + this.settings.tryMs,\n",
   ]),
+  waits(
+    "P-183",
+    "who is taken for the holder is tried past all others",
+    HERE,
+    "Q2 who comes back",
+    [
+      QUEUES,
+      "    this.keep(place, false);\n    const waiter",
+      "    this.keep(place, false);\n" +
+        "    if (queue.isHeldBy(wish.owner) && place.tries === 0) this.try(queue, place);\n" +
+        "    const waiter",
+    ],
+  ),
 ];

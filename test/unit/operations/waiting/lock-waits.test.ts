@@ -329,6 +329,41 @@ t.test("P-182 a place is not granted the lock a second time after its first leas
   t.end();
 });
 
+t.test("Q2 who comes back while its grant is given back stands behind all others", (t) => {
+  const bench = new Bench();
+  bench.ask(lock("r", "a", 1000));
+  const b = send(bench, waiting("b", 30_000, 1, 60_000));
+  const c = send(bench, waiting("c", 30_000, 1, 300));
+  const d = send(bench, waiting("d", 30_000, 1, 60_000));
+  bench.world.log.automatic = false;
+  bench.world.pass(1001);
+  b.control?.leave("left");
+  // It is granted the lock, and nobody waits for it: that is given back, to the next one.
+  bench.world.log.sync();
+  bench.world.settle();
+  bench.world.pass(400);
+  const again = send(bench, waiting("b", 29_000, 1, 60_000));
+  bench.world.log.automatic = true;
+  bench.world.log.sync();
+  bench.world.settle();
+  t.match(c.answers, [{ type: LockType.locked }]);
+  t.match(d.answers, [{ type: LockType.locked }], "its lease was over, and the next one has it");
+  t.same(again.answers, []);
+  bench.ask(unlock("r", "d"));
+  t.match(again.answers, [{ type: LockType.locked }]);
+  t.end();
+});
+
+t.test("Q7 L2 the holder is told at once, in front of whoever waits", (t) => {
+  const bench = new Bench();
+  bench.ask(lock("r", "a", 60_000));
+  const b = send(bench, waiting("b", 30_000));
+  const again = send(bench, waiting("a", 30_000));
+  t.match(again.answers, [{ type: LockType.locked }]);
+  t.same(b.answers, []);
+  t.end();
+});
+
 t.test("Q3 a release while the first try is on its way: the next one follows it", (t) => {
   const bench = new Bench();
   bench.ask(lock("r", "a", 60_000));
