@@ -50,6 +50,11 @@ function isFinal(error: SvcError): boolean {
   return error.code === "unimplemented" || error instanceof ClosedError;
 }
 
+/**
+ * A watch: `for await` takes its batches, in order, until it is left, closed or aborted. It goes on
+ * at another node by itself; a failure that every node would answer ends it with that error. What
+ * is not read holds the service back and costs a cursor there.
+ */
 export class Watch implements AsyncIterableIterator<WatchBatch, undefined> {
   private readonly facts: WatchFacts;
   private asked: WatchAsked;
