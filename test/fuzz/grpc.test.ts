@@ -23,6 +23,7 @@ import * as keyvalues from "../../src/proto/generated/keyvalues.js";
 import * as locks from "../../src/proto/generated/locks.js";
 import * as reflection from "../../src/proto/generated/reflection.js";
 import * as sequences from "../../src/proto/generated/sequences.js";
+import * as watch from "../../src/proto/generated/watch.js";
 import { callRaw, codeOf, openStream, start } from "../unit/grpc/harness.js";
 
 const seed = Number(process.env["SVC_FUZZ_SEED"] ?? Date.now() % 1_000_000_000);
@@ -146,7 +147,7 @@ function isRefusal(error: unknown): boolean {
   return !(error instanceof RangeError) || error.message.startsWith("index out of range");
 }
 
-const modules = [sequences, locks, keyvalues, cluster, backups, health, reflection];
+const modules = [sequences, locks, keyvalues, watch, cluster, backups, health, reflection];
 const codecs = new Map<string, MessageCodec<object>>();
 for (const module of modules) {
   for (const [name, value] of Object.entries(module) as [string, unknown][]) {

@@ -15,6 +15,8 @@ const GRID_MS = 50;
 /** How often it is looked who leads (ms), and a wish repeated. */
 const LOOK_MS = 250;
 const REPEAT_MS = 5000;
+/** Later ends are looked at again then: a wish is another node's word, and timers have bounds. */
+const AHEAD_MAX_MS = 3_600_000;
 /** Of one entry on its way. */
 const ADVANCE_MS = 5000;
 /** Ends that other nodes wish for, of one partition. */
@@ -80,7 +82,7 @@ export class Expiries {
   private arm(inMs: number): void {
     if (inMs === Infinity) return;
     const nowMs = this.ports.clock.monotonicMs();
-    const atMs = Math.max(nowMs + inMs, this.lookedMs + GRID_MS);
+    const atMs = Math.max(nowMs + Math.min(inMs, AHEAD_MAX_MS), this.lookedMs + GRID_MS);
     if (atMs >= this.timerMs) return;
     this.timer?.cancel();
     this.timerMs = atMs;
