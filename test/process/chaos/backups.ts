@@ -16,7 +16,7 @@ import type { ChaosNodes } from "./nodes.js";
 const PAUSE_MS = 5000;
 /** A caller that waits longer than faults last: it ends the backup by going away. */
 const CALL_MS = 60_000;
-/** More than are begun between the last backups of two kinds. */
+/** Older chains are collected. */
 const CHAINS = 24;
 
 /** A cut that is older than this at the end of the faults is not the last one. */
@@ -105,8 +105,14 @@ export class ChaosBackups {
   /** The last one that ends at one instant, and the last one that goes on from another; as far as there are any. */
   get last(): readonly Taken[] {
     const cut = this.taken.filter(({ isCut }) => isCut).at(-1);
-    const next = this.taken.filter(({ kind }) => kind === "Incremental").at(-1);
+    const next = this.taken.filter((taken) => this.isKept(taken)).at(-1);
     return [cut, next].filter((each) => each !== undefined);
+  }
+
+  /** Goes on from another one, and its chain has not been collected for the sake of newer ones. */
+  private isKept({ kind, calledMs }: Taken): boolean {
+    const newer = this.taken.filter((one) => one.kind === "Full" && one.answeredMs > calledMs);
+    return kind === "Incremental" && newer.length < CHAINS / 2;
   }
 
   private async loop(step: () => Promise<void>): Promise<void> {
