@@ -12,11 +12,12 @@
  * of its may be told of it. 4. With the leadership everything here ends; nothing of it is granted
  * later. 5. Waiting, cancelling and going away cost no entry.
  */
-import { LOCK_PLACE_KEPT_MS, LOCK_PLACE_REQUESTS_MAX } from "../../base/limits.js";
+import { LOCK_PLACE_REQUESTS_MAX } from "../../base/limits.js";
 import { LockType, type LockCommand } from "../../machine/commands/command.js";
 import { DeadlineSweep } from "../requests/deadline-sweep.js";
 import { DueHeap } from "./due-heap.js";
 import { FreshGrants } from "./fresh-grants.js";
+import { KeptPlaces } from "./kept-places.js";
 import {
   LockDecisions,
   type Decision,
@@ -43,7 +44,7 @@ const RETRY_MS = 20;
 export class LockQueues {
   private readonly queues = new Map<string, Queue>();
   private readonly dueQueues = new DueHeap<Queue>();
-  private readonly keptPlaces = new DueHeap<Place>();
+  private readonly kept: KeptPlaces;
   private readonly fresh = new FreshGrants();
   private readonly ends: WaiterEnds;
   private readonly sweep: DeadlineSweep;
@@ -56,6 +57,7 @@ export class LockQueues {
     private readonly tally: WaitTally,
   ) {
     this.decisions = new LockDecisions(group);
+    this.kept = new KeptPlaces(ports.clock, tally);
     this.ends = new WaiterEnds(ports, tally);
     this.sweep = new DeadlineSweep(ports, (nowMs) => this.due(nowMs));
   }
@@ -85,6 +87,11 @@ export class LockQueues {
       this.queues.set(key, queue);
     }
     let place = queue.find(wish.owner);
+    if (place !== null && this.kept.isLate(place)) {
+      this.kept.release(place);
+      queue.remove(place);
+      place = null;
+    }
     if (place === null) {
       if (queue.size >= this.settings.perLockMax) {
         this.ports.timer.soon(() => wish.done({ kind: "refused", reason: "overloaded" }));
@@ -92,7 +99,7 @@ export class LockQueues {
       }
       place = queue.add(wish);
     }
-    this.keep(place, false);
+    this.kept.release(place);
     const waiter = new Waiter(wish, place, this.ports.clock.monotonicMs());
     if (place.waiters.length >= LOCK_PLACE_REQUESTS_MAX) {
       const [oldest] = place.waiters;
@@ -212,7 +219,7 @@ export class LockQueues {
       this.dueQueues.remove(queue);
       for (const place of queue.all()) {
         place.isOut = true;
-        this.keep(place, false);
+        this.kept.release(place);
         const kind = place.tries > 0 ? "unknown" : "moved";
         for (const waiter of place.waiters) ends.push([waiter, { kind }]);
       }
@@ -307,7 +314,7 @@ export class LockQueues {
     isFresh: boolean,
   ): void {
     queue.remove(place);
-    this.keep(place, false);
+    this.kept.release(place);
     if (place.living === 0) return this.giveBack(queue, place, isFresh);
     if (isFresh && !place.isShared && place.living === 1) {
       this.fresh.add(queue.key, place.owner, token, this.ports.clock.monotonicMs());
@@ -354,7 +361,7 @@ export class LockQueues {
     if (place.isOut) return;
     for (const waiter of [...place.waiters]) this.ends.end(waiter, end);
     place.queue.remove(place);
-    this.keep(place, false);
+    this.kept.release(place);
   }
 
   private note(queue: Queue): void {
@@ -365,16 +372,8 @@ export class LockQueues {
   /** A place without a request goes, once its tries have ended, or is kept for a moment. */
   private vacate(place: Place, isKept: boolean): void {
     if (place.isOut || place.waiters.length > 0 || place.heapAt >= 0) return;
-    if (isKept) return this.keep(place, true);
+    if (isKept) return this.kept.keep(place);
     if (place.tries === 0) place.queue.remove(place);
-  }
-
-  private keep(place: Place, isKept: boolean): void {
-    const { size } = this.keptPlaces;
-    const untilMs = this.ports.clock.monotonicMs() + LOCK_PLACE_KEPT_MS;
-    if (isKept) this.keptPlaces.set(place, untilMs);
-    else this.keptPlaces.remove(place);
-    this.tally.placesLeft += this.keptPlaces.size - size;
   }
 
   private endBusy(waiter: Waiter, position: number): void {
@@ -388,13 +387,12 @@ export class LockQueues {
   }
 
   private get nextMs(): number {
-    return Math.min(this.dueQueues.nextMs, this.ends.nextMs, this.keptPlaces.nextMs);
+    return Math.min(this.dueQueues.nextMs, this.ends.nextMs, this.kept.nextMs);
   }
 
   /** Does what is due; returns when something is due next. */
   private due(nowMs: number): number {
-    for (let place = this.keptPlaces.take(nowMs); place; place = this.keptPlaces.take(nowMs)) {
-      this.tally.placesLeft--;
+    for (let place = this.kept.take(nowMs); place; place = this.kept.take(nowMs)) {
       this.vacate(place, false);
       this.settle(place.queue);
     }

@@ -93,7 +93,7 @@ export const waitingBugs: readonly RecordBug[] = [
     "places outlive the leadership",
     AFAR,
     "Q11 with a leadership",
-    [QUEUES, "        place.isOut = true;\n        this.keep(place, false);\n", ""],
+    [QUEUES, "        place.isOut = true;\n        this.kept.release(place);\n", ""],
     [QUEUES, "    this.queues.clear();\n    this.fresh", "    this.fresh"],
   ),
   waits("P-064", "nobody looks up when the lease that is waited for ends", HERE, "Q3 Q6", [
@@ -113,8 +113,8 @@ export const waitingBugs: readonly RecordBug[] = [
     "Q8 a place is kept also",
     [
       QUEUES,
-      "    if (isKept) return this.keep(place, true);\n    if (place.tries === 0)",
-      "    if (isKept && place.tries === 0) return this.keep(place, true);\n    if (place.tries === 0)",
+      "    if (isKept) return this.kept.keep(place);\n    if (place.tries === 0)",
+      "    if (isKept && place.tries === 0) return this.kept.keep(place);\n    if (place.tries === 0)",
     ],
   ),
   waits(
@@ -163,8 +163,8 @@ export const waitingBugs: readonly RecordBug[] = [
     "Q2 who comes back",
     [
       QUEUES,
-      "    this.keep(place, false);\n    const waiter",
-      "    this.keep(place, false);\n" +
+      "    this.kept.release(place);\n    const waiter",
+      "    this.kept.release(place);\n" +
         "    if (queue.isHeldBy(wish.owner) && place.tries === 0) this.try(queue, place);\n" +
         "    const waiter",
     ],

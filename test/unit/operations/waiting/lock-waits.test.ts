@@ -215,6 +215,23 @@ t.test("Q8 a place is kept for a moment for who may come back", (t) => {
   t.end();
 });
 
+t.test("Q8 a place is kept no longer by a node that stood still meanwhile", (t) => {
+  const bench = new Bench();
+  bench.ask(lock("r", "a", 60_000));
+  const b = send(bench, waiting("b", 30_000));
+  const c = send(bench, waiting("c", 30_000));
+  b.control?.leave("left");
+  bench.world.settle();
+  // The time passes, and no timer has run.
+  Object.assign(bench.world.timer, { nowMs: bench.nowMs + 2001 });
+  const again = start(bench, waiting("b", 28_000));
+  bench.world.settle();
+  bench.ask(unlock("r", "a"));
+  t.match(c.answers, [{ type: LockType.locked }]);
+  t.same(again.answers, []);
+  t.end();
+});
+
 t.test("Q8 a place is kept also if a try of it was on its way when its connection broke", (t) => {
   const bench = new Bench();
   bench.ask(lock("r", "a", 60_000));
