@@ -70,6 +70,7 @@ const APART: readonly string[] = [
   "src/host/restoring/restored-mark.ts VERSION", // of a restored directory: who starts on it says what it can read
   "src/disk/data-directory.ts RESTORED_VERSION", // the newest of these that a start reads
   "src/disk/forcing.ts VERSION", // of an act that one program begins and ends while the node is stopped
+  "src/disk/differed-file.ts VERSION", // of a note of this node about itself: an unreadable one counts as one
   "src/host/restoring/staged-state.ts FIRST_VERSION", // of a roster, not of a format
 ];
 

@@ -60,6 +60,7 @@ t.test("reflection: services, files, symbols, in one pool per service", async (t
     "KeyValuer",
     "Locker",
     "Sequencer",
+    "Watcher",
     "grpc.health.v1.Health",
     "grpc.reflection.v1.ServerReflection",
   ]);
