@@ -20,7 +20,7 @@ import { median, phaseSeconds, printMachine, printTable, thousands } from "./rep
 const ROUNDS = Number(process.env["SVC_PERF_ROUNDS"] ?? 5);
 const WAITERS = (process.env["SVC_PERF_WAITERS"] ?? "16,256,4096").split(",").map(Number);
 /** Streams that one connection carries, at most. */
-const STREAMS_MAX = 512;
+const STREAMS_MAX = 100;
 const WARM_WINDOWS = 3;
 const PAUSE_MS = 500;
 const seconds = phaseSeconds(3);
