@@ -91,7 +91,7 @@ export class Dispatch {
       const { resource, owner, durability } = request;
       const { fencingToken } = answer;
       const call = { kind: "give-back", resource, owner, durability, fencingToken } as const;
-      const tell = byDeadline(this.serving.ports, context.deadlineMs, (isGiven) => {
+      const tell = byDeadline(this.serving.ports, context.deadlineMs, false, (isGiven) => {
         finish(endAnswer(request.kind, isGiven ? "aborted" : "mustRetry", NOWHERE, null));
       });
       this.giveBack(call, context.requestId, tell);

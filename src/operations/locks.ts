@@ -270,7 +270,7 @@ function getLock(attempt: LockAttempt, request: GetLockRequest): void {
 /** The lease is over and somebody waits: the lock is theirs as soon as that is in the log. */
 function getAfterTry(attempt: LockAttempt, request: GetLockRequest, queue: Queue): void {
   const { serving, group, deadlineMs } = attempt;
-  const then = byDeadline(serving.ports, deadlineMs, (isTried) => {
+  const then = byDeadline(serving.ports, deadlineMs, false, (isTried) => {
     if (!isTried) return attempt.fail("aborted", null, group);
     if (!group.isServing()) return attempt.moved();
     const reads = lockReads(group, isEphemeral(request));

@@ -13,6 +13,19 @@ export interface RecordBug extends Planted {
   readonly test: string;
 }
 
+/** In the file at `path`, `to` instead of `from`. */
+export type Change = readonly [path: string, from: string, to: string];
+
+export function recordBug(
+  pitfall: string,
+  name: string,
+  file: string,
+  test: string,
+  ...changes: readonly Change[]
+): RecordBug {
+  return { name, pitfall, edits: changes.map((change) => edit(...change)), file, test };
+}
+
 const PLACEMENT = "src/machine/meta/meta-placement.ts";
 const RANGE_MOVES = "P-100 P-103 P-104 P-105 any commands";
 const LEVELS = "src/machine/meta/meta-levels.ts";

@@ -33,6 +33,7 @@ import {
 } from "./watch-shapes.js";
 
 const KINDS = hyphenedNames(WatchKind);
+const EVENT_NAMES = new Set<string | undefined>(EVENT_TYPES.values());
 const WATCH_ID = 1;
 
 /** What a node tells. */
@@ -70,7 +71,7 @@ export function syncBytes(syncId: number): Uint8Array {
 }
 
 function eventTypeOf(name: string | undefined): WatchEventType {
-  if (name !== undefined && name !== "none") return name as WatchEventType;
+  if (EVENT_NAMES.has(name) && name !== "none") return name as WatchEventType;
   throw new ServerError("an event has an unknown type", {}, "protocol");
 }
 
@@ -122,10 +123,9 @@ function eventFromRest(body: JsonObject): WatchEvent {
     const text = textOrNull(body, name);
     return text === null ? null : ownerFromRest(text);
   };
-  const name = textOf(body, "type");
   const { sequence } = body;
   return eventOf({
-    type: eventTypeOf([...EVENT_TYPES.values()].find((one) => one === name)),
+    type: eventTypeOf(textOf(body, "type")),
     name: textOf(body, "name"),
     value: bytesOrNull(body, "value"),
     revision: bigintOf(body, "revision"),

@@ -6,6 +6,7 @@
  */
 import type { RangeDescriptor } from "../../machine/commands/command.js";
 import type { RangeOfKeys } from "../api/host-view.js";
+import { byDeadline } from "../serving/by-deadline.js";
 import type { Serving } from "../serving/serving.js";
 
 type KeysDone = (keys: number | null) => void;
@@ -26,15 +27,7 @@ export class RangeSizes {
 
   private ask(range: RangeOfKeys, deadlineMs: number, then: KeysDone): void {
     const { node, ports } = this.serving;
-    let isOver = false;
-    const end = (keys: number | null): void => {
-      if (isOver) return;
-      isOver = true;
-      timer.cancel();
-      then(keys);
-    };
-    const leftMs = Math.max(0, deadlineMs - ports.clock.monotonicMs());
-    const timer = ports.timer.after(leftMs, () => end(null));
+    const end = byDeadline<number | null>(ports, deadlineMs, null, then);
     node.rangeSize(range, ({ keys }) => end(keys));
   }
 }

@@ -11,22 +11,23 @@ export interface DeadlinePorts {
 }
 
 /**
- * Calls `done` once: with what the answer of this function is called with, or with false when
+ * Calls `done` once: with what the answer of this function is called with, or with `late` when
  * `deadlineMs` (monotonic) has come before.
  */
-export function byDeadline(
+export function byDeadline<Value>(
   { clock, timer }: DeadlinePorts,
   deadlineMs: number,
-  done: (isDone: boolean) => void,
-): (isDone: boolean) => void {
+  late: Value,
+  done: (value: Value) => void,
+): (value: Value) => void {
   let isTold = false;
-  const tell = (isDone: boolean): void => {
+  const tell = (value: Value): void => {
     if (isTold) return;
     isTold = true;
-    late.cancel();
-    done(isDone);
+    limit.cancel();
+    done(value);
   };
-  const leftMs = Math.max(0, Math.ceil(deadlineMs - clock.monotonicMs()));
-  const late = timer.after(leftMs, () => tell(false));
+  const leftMs = Math.max(0, deadlineMs - clock.monotonicMs());
+  const limit = timer.after(leftMs, () => tell(late));
   return tell;
 }

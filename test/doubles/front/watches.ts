@@ -4,8 +4,9 @@
  * Invariants: 1. Nothing is delivered by itself: a test calls `deliver` of a stream, in a turn of
  * its own. 2. A closed stream delivers nothing.
  */
-import { WatchEventType, WatchMessageType } from "../../../src/base/result-types.js";
+import { WatchEventType } from "../../../src/base/result-types.js";
 import { watchEvent as madeEvent } from "../../../src/machine/events.js";
+import { draft } from "../../../src/host/watching/told.js";
 import { WatchTally } from "../../../src/host/watching/watch-tally.js";
 import type {
   CallerName,
@@ -73,21 +74,7 @@ export class FakeWatches implements Watches {
 }
 
 export function watchMessage(given: Partial<WatchMessage>): WatchMessage {
-  return {
-    type: WatchMessageType.events,
-    watchIds: [1],
-    events: [],
-    cursor: null,
-    initial: false,
-    merged: false,
-    reset: false,
-    more: false,
-    syncId: 0,
-    staleMs: 0,
-    end: 0,
-    partition: null,
-    ...given,
-  };
+  return { watchIds: [1], ...draft({}), ...given };
 }
 
 export function watchEvent(given: Partial<WatchEvent>): WatchEvent {

@@ -2,8 +2,7 @@
  * Planted bugs of waiting for locks, each caught by a test of `test/unit/` that is run on a copy of the
  * tree with the bug, as those of the records are.
  */
-import { edit } from "../edits.js";
-import type { RecordBug } from "../records.js";
+import { type RecordBug, recordBug } from "../records.js";
 
 const HERE = "operations/waiting/lock-waits.test";
 const AFAR = "operations/waiting/lock-waits-afar.test";
@@ -11,25 +10,13 @@ const STREAMS = "grpc/waits.test";
 const CLIENT = "client/waited-leases.test";
 const QUEUES = "src/host/waiting/lock-queues.ts";
 
-type Change = readonly [path: string, from: string, to: string];
-
-function waits(
-  pitfall: string,
-  name: string,
-  file: string,
-  test: string,
-  ...changes: readonly Change[]
-): RecordBug {
-  return { name, pitfall, edits: changes.map((change) => edit(...change)), file, test };
-}
-
 export const waitingBugs: readonly RecordBug[] = [
-  waits("P-183", "who waits stands in the queue a turn after it was taken in", HERE, "Q3 Q6", [
+  recordBug("P-183", "who waits stands in the queue a turn after it was taken in", HERE, "Q3 Q6", [
     QUEUES,
     "    queue.join(place, waiter);\n",
     "    const [at, late] = [queue, place];\n    this.ports.timer.soon(() => at.join(late, waiter));\n",
   ]),
-  waits("P-183", "a release and the next grant are two entries", HERE, "Q4 the release", [
+  recordBug("P-183", "a release and the next grant are two entries", HERE, "Q4 the release", [
     QUEUES,
     "    this.decisions.make(queue.isEphemeral, { ...call, then: released }, next);",
     "    const parted = (decision: Decision): void => {\n" +
@@ -38,7 +25,7 @@ export const waitingBugs: readonly RecordBug[] = [
       "    };\n" +
       "    this.decisions.make(queue.isEphemeral, { ...call, then: parted }, null);",
   ]),
-  waits(
+  recordBug(
     "P-183",
     "a newcomer is proposed although somebody waits",
     HERE,
@@ -49,17 +36,19 @@ export const waitingBugs: readonly RecordBug[] = [
       "  if (queue === null || queue.living > 0) return changeLock(counted, request);",
     ],
   ),
-  waits("P-183", "the last to come is the first to be granted", HERE, "Q1 Q2 Q3", [
+  recordBug("P-183", "the last to come is the first to be granted", HERE, "Q1 Q2 Q3", [
     "src/host/waiting/queue.ts",
     "    for (const place of this.places.values()) if (place.living > 0) return place;\n",
     "    for (const place of [...this.places.values()].reverse()) if (place.living > 0) return place;\n",
   ]),
-  waits("P-182", "whoever was cancelled while it was tried is granted the lock", HERE, "Q9 P-182", [
-    QUEUES,
-    "    if (place.living === 0) return this.giveBack(queue, place, isFresh);\n",
-    "",
-  ]),
-  waits(
+  recordBug(
+    "P-182",
+    "whoever was cancelled while it was tried is granted the lock",
+    HERE,
+    "Q9 P-182",
+    [QUEUES, "    if (place.living === 0) return this.giveBack(queue, place, isFresh);\n", ""],
+  ),
+  recordBug(
     "P-182",
     "what was granted to a closed connection is not given back",
     AFAR,
@@ -70,12 +59,12 @@ export const waitingBugs: readonly RecordBug[] = [
       "      if (isGranted || !isGranted",
     ],
   ),
-  waits("P-181", "items that wait are counted as in flight", STREAMS, "B5 P-181", [
+  recordBug("P-181", "items that wait are counted as in flight", STREAMS, "B5 P-181", [
     "src/grpc/batch/batch.ts",
     "    return this.inflight < maxInflightPerStream",
     "    return this.inflight + this.waiting < maxInflightPerStream",
   ]),
-  waits("P-184", "a waited lease begins when the wait does", HERE, "Q3 Q6", [
+  recordBug("P-184", "a waited lease begins when the wait does", HERE, "Q3 Q6", [
     QUEUES,
     "    const command = tryCommand(queue.resource, place);\n",
     "    const askedMs = place.waiters[0]?.sinceMs ?? beginMs;\n" +
@@ -83,12 +72,12 @@ export const waitingBugs: readonly RecordBug[] = [
       "    const expiresMs = Math.max(1, place.expiresMs - waitedMs);\n" +
       "    const command = { ...tryCommand(queue.resource, place), expiresMs };\n",
   ]),
-  waits("P-184", "a client counts a waited lease from the answer", CLIENT, "P-184 Q6", [
+  recordBug("P-184", "a client counts a waited lease from the answer", CLIENT, "P-184 Q6", [
     "src/client/locks/lock-acquisition.ts",
     "      const beganMs = trace.sentMs + waitedMs;\n",
     "      const beganMs = clock.nowMs();\n",
   ]),
-  waits(
+  recordBug(
     "P-182",
     "places outlive the leadership",
     AFAR,
@@ -96,17 +85,17 @@ export const waitingBugs: readonly RecordBug[] = [
     [QUEUES, "        place.isOut = true;\n        this.kept.release(place);\n", ""],
     [QUEUES, "    this.queues.clear();\n    this.fresh", "    this.fresh"],
   ),
-  waits("P-064", "nobody looks up when the lease that is waited for ends", HERE, "Q3 Q6", [
+  recordBug("P-064", "nobody looks up when the lease that is waited for ends", HERE, "Q3 Q6", [
     QUEUES,
     "    this.dueQueues.set(queue, nowMs + leftMs);\n",
     "    if (leftMs < 0) this.dueQueues.set(queue, nowMs + leftMs);\n",
   ]),
-  waits("P-183", "a lock whose lease is over is told to be free", HERE, "Q3 nobody finds", [
+  recordBug("P-183", "a lock whose lease is over is told to be free", HERE, "Q3 nobody finds", [
     "src/operations/locks.ts",
     "    const queue = isOver ? queueOf(attempt, request) : null;\n",
     "    const queue = isOver ? null : queueOf(attempt, request);\n",
   ]),
-  waits(
+  recordBug(
     "P-182",
     "a place goes with its connection if it is tried just then",
     HERE,
@@ -117,14 +106,14 @@ export const waitingBugs: readonly RecordBug[] = [
       "    if (isKept && place.tries === 0) return this.kept.keep(place);\n    if (place.tries === 0)",
     ],
   ),
-  waits(
+  recordBug(
     "P-182",
     "a release tries for a place whose try is on its way",
     HERE,
     "P-182 a place is not granted",
     [QUEUES, "place?.tries === 0 ?", "place !== null ?"],
   ),
-  waits(
+  recordBug(
     "P-183",
     "whoever waits in vain leaves the lock free for readers",
     HERE,
@@ -135,28 +124,36 @@ export const waitingBugs: readonly RecordBug[] = [
       "    void isWaitedFor;\n",
     ],
   ),
-  waits(
+  recordBug(
     "P-049",
     "an answer waits for what is given back, however long",
     AFAR,
     "C9 P-182 the answer",
     [
       "src/operations/serving/by-deadline.ts",
-      "Math.max(0, Math.ceil(deadlineMs - clock.monotonicMs()));",
-      "Math.max(1e9, Math.ceil(deadlineMs - clock.monotonicMs()));",
+      "Math.max(0, deadlineMs - clock.monotonicMs());",
+      "Math.max(1e9, deadlineMs - clock.monotonicMs());",
     ],
   ),
-  waits("P-184", "who came after a lease began believes it as a whole", HERE, "Q6 T4 who shares", [
-    "src/operations/locks.ts",
-    "Math.max(0, end.leaseLeftMs - lateMs);",
-    "Math.max(0, end.leaseLeftMs - Math.min(0, lateMs));",
-  ]),
-  waits("P-182", "a try is given up while it may be granted yet", HERE, "P-182 what a slow try", [
-    QUEUES,
-    "      deadlineMs: Infinity,\n",
-    "      deadlineMs: beginMs + this.settings.tryMs,\n",
-  ]),
-  waits(
+  recordBug(
+    "P-184",
+    "who came after a lease began believes it as a whole",
+    HERE,
+    "Q6 T4 who shares",
+    [
+      "src/operations/locks.ts",
+      "Math.max(0, end.leaseLeftMs - lateMs);",
+      "Math.max(0, end.leaseLeftMs - Math.min(0, lateMs));",
+    ],
+  ),
+  recordBug(
+    "P-182",
+    "a try is given up while it may be granted yet",
+    HERE,
+    "P-182 what a slow try",
+    [QUEUES, "      deadlineMs: Infinity,\n", "      deadlineMs: beginMs + this.settings.tryMs,\n"],
+  ),
+  recordBug(
     "P-183",
     "who is taken for the holder is tried past all others",
     HERE,

@@ -2,8 +2,7 @@
  * Planted bugs of watches, each caught by a test of `test/unit/` that is run on a copy of the tree
  * with the bug, as those of the records are.
  */
-import { edit } from "../edits.js";
-import type { RecordBug } from "../records.js";
+import { type RecordBug, recordBug } from "../records.js";
 
 const EVENTS = "machine/events.test";
 const MOVES = "host/watching/transitions.test";
@@ -12,20 +11,8 @@ const MANY = "operations/watching/many.test";
 const HUB = "src/host/watching/hub.ts";
 const SCAN = "src/host/watching/scan.ts";
 
-type Change = readonly [path: string, from: string, to: string];
-
-function watch(
-  pitfall: string,
-  name: string,
-  file: string,
-  test: string,
-  ...changes: readonly Change[]
-): RecordBug {
-  return { name, pitfall, edits: changes.map((change) => edit(...change)), file, test };
-}
-
 export const watchingBugs: readonly RecordBug[] = [
-  watch(
+  recordBug(
     "P-186",
     "a watcher is told what was asked for, not what was decided",
     EVENTS,
@@ -41,31 +28,31 @@ export const watchingBugs: readonly RecordBug[] = [
       'if (outcome.kind !== "kv") return null;',
     ],
   ),
-  watch("P-187", "an entry is told of while it is applied", SINGLE, "W1 W2 W4 a key", [
+  recordBug("P-187", "an entry is told of while it is applied", SINGLE, "W1 W2 W4 a key", [
     HUB,
     "    this.ports.timer.soon(() => this.pump());",
     "    this.pump();",
   ]),
-  watch("P-186", "an image goes by without whoever watches", MOVES, "W6 P-186 an image", [
+  recordBug("P-186", "an image goes by without whoever watches", MOVES, "W6 P-186 an image", [
     HUB,
     '        watch.fallBack(reason, reason === "moved" ? partition : null);\n',
     '        if (reason === "moved") watch.fallBack(reason, partition);\n',
   ]),
-  watch(
+  recordBug(
     "P-188",
     "what is compared is compared by stamps alone",
     MANY,
     "W6 a prefix beyond memory",
     [SCAN, " || isBehind(row.stamp, at) || isNewEnd(endedMs, at);", " || isBehind(row.stamp, at);"],
   ),
-  watch(
+  recordBug(
     "P-188",
     "what is compared leaves out what was deleted",
     MANY,
     "W6 a prefix beyond memory",
     [SCAN, "return isNew ? keyEvent", "return isNew && !row.deleted ? keyEvent"],
   ),
-  watch(
+  recordBug(
     "P-186",
     "events of names that the scan has yet to read are told as well",
     MOVES,
@@ -76,25 +63,25 @@ export const watchingBugs: readonly RecordBug[] = [
       "    return name.length > 0;",
     ],
   ),
-  watch("P-187", "SYNCED waits for nobody", MOVES, "W9 SYNCED waits", [
+  recordBug("P-187", "SYNCED waits for nobody", MOVES, "W9 SYNCED waits", [
     HUB,
     "    this.confirmations.confirm(partitions, untilMs, (isLevel) => {\n      // Nobody",
     "    this.confirmations.confirm(new Set(), untilMs, (isLevel) => {\n      // Nobody",
   ]),
-  watch("P-187", "a mark overtakes the events before it", MOVES, "W10 P-187 a mark", [
+  recordBug("P-187", "a mark overtakes the events before it", MOVES, "W10 P-187 a mark", [
     "src/host/watching/watch.ts",
     "    return this.historyOn() ?? this.scanOn() ?? this.mark();",
     "    if (this.wantsMark) return this.mark();\n" +
       "    return this.historyOn() ?? this.scanOn() ?? NOTHING;",
   ]),
-  watch(
+  recordBug(
     "P-186",
     "a partition goes on to tell of keys that another one has",
     MOVES,
     "W14 a key that goes",
     ["src/host/watching/feed.ts", "      if (!filter.partitions.has(partition)) continue;\n", ""],
   ),
-  watch(
+  recordBug(
     "P-185",
     "what happened is forgotten with the last who watches",
     SINGLE,

@@ -10,7 +10,7 @@ import {
   sleep,
   temporaryDirectory,
 } from "../cluster/server-process.js";
-import { cliMain, ending, runCli, startCli, type Ran } from "./programs.js";
+import { cliMain, listenedCli, runCli, type Running } from "./programs.js";
 import { Terminal } from "./terminal.js";
 
 const directory = temporaryDirectory();
@@ -36,27 +36,8 @@ const CHILD = `
     console.log("up", SVC_FENCING_TOKEN, SVC_ELECTION, SVC_ELECTION_VALUE, SVC_LOCK_RESOURCE);
     setInterval(() => {}, 1000);`.replace(INDENTED, "\n");
 
-interface Started {
-  readonly child: ReturnType<typeof startCli>;
-  readonly ran: Promise<Ran>;
-  says(text: RegExp): Promise<RegExpExecArray>;
-}
-
-function start(...words: string[]): Started {
-  const child = startCli(["-c", node, ...words]);
-  const ran = ending(child);
-  let output = "";
-  child.stdout?.on("data", (text: string) => (output += text));
-  const says = async (text: RegExp): Promise<RegExpExecArray> => {
-    const deadline = performance.now() + 30_000;
-    for (;;) {
-      const found = text.exec(output);
-      if (found !== null) return found;
-      if (performance.now() > deadline) throw new Error(`never ${String(text)}: ${output}`);
-      await sleep(10);
-    }
-  };
-  return { child, ran, says };
+function start(...words: string[]): Running {
+  return listenedCli(["-c", node, ...words]);
 }
 
 t.test("E1 elect runs its command while it leads, and exits with its code", async (t) => {

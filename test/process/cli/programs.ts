@@ -4,11 +4,15 @@ import { constants } from "node:os";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { sleep } from "../cluster/server-process.js";
 import type { Schema } from "../../../src/cli/commands/schemas.js";
 
 const here = dirname(fileURLToPath(import.meta.url));
 /** The program as it is installed: the bundle beside the compiled tests. */
 export const cliMain = join(here, "..", "..", "..", "bin", "svc-cli.js");
+
+/** Longer than anything takes that a running one says (ms). */
+const SAYS_WITHIN_MS = 30_000;
 
 export interface Ran {
   readonly exit: number;
@@ -43,6 +47,31 @@ export function ending(child: ChildProcess): Promise<Ran> {
       resolve({ exit, stdout, stderr });
     });
   });
+}
+
+/** A process that runs, and what it says meanwhile. */
+export interface Running {
+  readonly child: ChildProcess;
+  readonly ran: Promise<Ran>;
+  /** Waits until its output has `text`; throws when it has not for long. */
+  says(text: RegExp): Promise<RegExpExecArray>;
+}
+
+export function listenedCli(words: readonly string[]): Running {
+  const child = startCli(words);
+  const ran = ending(child);
+  let output = "";
+  child.stdout?.on("data", (text: string) => (output += text));
+  const says = async (text: RegExp): Promise<RegExpExecArray> => {
+    const deadline = performance.now() + SAYS_WITHIN_MS;
+    for (;;) {
+      const found = text.exec(output);
+      if (found !== null) return found;
+      if (performance.now() > deadline) throw new Error(`never ${String(text)}: ${output}`);
+      await sleep(10);
+    }
+  };
+  return { child, ran, says };
 }
 
 /** Runs one process to its end with `input` on its stdin. */

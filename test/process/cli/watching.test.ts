@@ -2,14 +2,8 @@
 import t from "tap";
 import { WATCH_DOCUMENT } from "../../../src/cli/commands/schemas.js";
 import { SvcClient } from "../../../src/client/mod.js";
-import {
-  endAll,
-  nodeFlags,
-  ServerProcess,
-  sleep,
-  temporaryDirectory,
-} from "../cluster/server-process.js";
-import { cliMain, ending, misfits, runCli, startCli, type Ran } from "./programs.js";
+import { endAll, nodeFlags, ServerProcess, temporaryDirectory } from "../cluster/server-process.js";
+import { cliMain, listenedCli, misfits, runCli, type Running } from "./programs.js";
 import { Terminal } from "./terminal.js";
 
 const directory = temporaryDirectory();
@@ -25,20 +19,10 @@ t.teardown(async () => {
 });
 
 /** Starts a watch that has the state first, so that its output says when it stands. */
-async function started(ready: RegExp, ...words: string[]) {
-  const child = startCli(["-c", node, ...words]);
-  const ran: Promise<Ran> = ending(child);
-  let output = "";
-  child.stdout?.on("data", (text: string) => (output += text));
-  const says = async (text: RegExp): Promise<void> => {
-    const deadline = performance.now() + 30_000;
-    while (!text.test(output)) {
-      if (performance.now() > deadline) throw new Error(`never ${String(text)}: ${output}`);
-      await sleep(10);
-    }
-  };
-  await says(ready);
-  return { child, ran, says };
+async function started(ready: RegExp, ...words: string[]): Promise<Running> {
+  const running = listenedCli(["-c", node, ...words]);
+  await running.says(ready);
+  return running;
 }
 
 t.test("a line per event of keys, locks and sequences, and the exit codes", async (t) => {
