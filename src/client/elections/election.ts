@@ -178,8 +178,10 @@ export class Election {
     let isEmpty = true;
     let isWhole = false;
     for await (const { events, cursor, reset } of watch) {
-      if (reset) isWhole = false;
-      if (reset) isEmpty = true;
+      if (reset) {
+        isWhole = false;
+        isEmpty = true;
+      }
       for (const { type, fencingToken, owner, ownerText, note, noteText } of events) {
         isEmpty = false;
         if (type !== "locked" || owner === null) yield null;

@@ -306,8 +306,7 @@ export class Watch implements AsyncIterableIterator<WatchBatch, undefined> {
   }
 
   private lost(error: SvcError): void {
-    const isRefused = "refused" in error && error.refused === true;
-    if (isFinal(error) || (isRefused && this.facts.failsWhenRefused)) return this.fail(error);
+    if (isFinal(error) || this.isRefusal(error)) return this.fail(error);
     this.again();
   }
 
@@ -348,9 +347,7 @@ export class Watch implements AsyncIterableIterator<WatchBatch, undefined> {
         if (this.isOver) return;
         // A sync wants one that begins later.
         if (stop.signal.aborted) continue;
-        const failure = error as SvcError;
-        if (isFinal(failure) || this.isRefusal(failure)) return this.fail(failure);
-        return this.again();
+        return this.lost(error as SvcError);
       }
     }
   }
