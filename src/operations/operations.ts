@@ -101,14 +101,14 @@ export class Operations implements OperationsPort {
     this.callTally = new CallTally(() => ports.clock.monotonicMs());
     this.administration = this.callTally.counted(administration);
     this.watchHub = watchHubOf(this.serving);
-    this.watches = watchesOf(this.watchHub, this.serving);
+    this.limits = new CallerLimits(settings.callerRateLimit);
+    this.watches = watchesOf(this.watchHub, this.serving, this.limits);
     this.backups = parts.backups;
     this.cluster = cluster;
     this.replicas = replicas;
     this.keyRanges = keyRanges;
     this.admission = new Admission(node, settings.inflightMax);
     this.slow = new SlowRequests(ports.logger, settings.slowRequestMs);
-    this.limits = new CallerLimits(settings.callerRateLimit);
     this.starts = new TurnClock(ports.clock, ports.timer);
     this.answers = new TurnClock(ports.clock, ports.timer);
     this.dispatch = new Dispatch(this.serving);

@@ -3,16 +3,18 @@
  * way to another node where a watch ends.
  *
  * Invariants: 1. Which partitions have what is watched is for the committed map to say, and the
- * same set stands for the same map. 2. Nothing about a change is decided here.
+ * same set stands for the same map. 2. Nothing about a change is decided here. 3. Each watch that
+ * is asked for counts as a request of its caller (contract 10.9).
  */
 import { META_PARTITION, type PartitionId, partitionId } from "../base/ids.js";
 import { WatchKind } from "../base/result-types.js";
 import { lockHashText, sequenceHashText } from "../base/routing.js";
 import { WatchHub } from "../host/watching/hub.js";
-import type { WatchRequest, WatchStream } from "../host/watching/messages.js";
+import type { WatchRequest, WatchSink, WatchStream } from "../host/watching/messages.js";
 import type { WatchPorts } from "../host/watching/watching.js";
 import { trimWhiteSpace } from "../machine/store/names.js";
-import type { WatchReceiver, Watches } from "./api/requests.js";
+import type { CallerLimits } from "./admission/caller-limits.js";
+import type { CallerName, WatchReceiver, Watches } from "./api/requests.js";
 import type { Placement } from "./serving/placement.js";
 import type { Serving } from "./serving/serving.js";
 import type { CallRequest } from "./wire/calls.js";
@@ -30,11 +32,12 @@ export function watchHubOf(serving: Serving): WatchHub {
   });
 }
 
-export function watchesOf(hub: WatchHub, { origins }: Serving): Watches {
+export function watchesOf(hub: WatchHub, serving: Serving, limits: CallerLimits): Watches {
+  const { origins, ports } = serving;
   return {
     tally: hub.tally,
-    open(receiver: WatchReceiver): WatchStream {
-      const stream = hub.open({
+    open(receiver: WatchReceiver, caller: CallerName | null): WatchStream {
+      const sink: WatchSink = {
         deliver(message) {
           const { partition: id } = message;
           if (id === null) return receiver.deliver(message, null);
@@ -43,6 +46,9 @@ export function watchesOf(hub: WatchHub, { origins }: Serving): Watches {
         },
         isFull: () => receiver.isFull(),
         mayRead: () => receiver.mayRead(),
+      };
+      const stream = hub.open(sink, () => {
+        return caller === null || limits.admits({ caller }, ports.clock.monotonicMs());
       });
       return {
         create: (watchId, request) => stream.create(watchId, trimmed(request)),

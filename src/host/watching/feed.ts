@@ -26,6 +26,8 @@ export interface FeedEars {
   replaced(partition: number, reason: "image" | "moved"): void;
   /** A lease of the partition is looked after from now on. */
   leaseNoted(partition: number): void;
+  /** Of the names of the filter more leases run than are looked after: their ends are not told. */
+  tooManyLeases(filter: Filter): void;
 }
 
 export class Feed {
@@ -115,6 +117,7 @@ export class Feed {
       while ((filter.at(filter.first)?.atMs ?? nowMs) < oldestMs) this.dropFirst(filter);
       if (filter.idleMs < oldestMs) this.remove(filter);
     }
+    this.leases.prune((sort, name) => this.filters.of(sort, name).length > 0);
     if (this.isOn && this.filters.size === 0) this.turn(false);
   }
 
@@ -123,6 +126,7 @@ export class Feed {
     this.tally.historyBytes = this.historyBytes;
     this.filters.remove(filter);
     this.changed.delete(filter);
+    this.leases.pruneSoon();
   }
 
   private dropFirst(filter: Filter): void {
@@ -189,6 +193,11 @@ export class Feed {
       case "allocate":
       case "reserve-block":
         return this.told(group, "sequence", command.name, applied, position);
+      case "kv-extend":
+        return this.extended(group, "key", command.key, applied, position);
+      case "try-extend":
+      case "extend-grant":
+        return this.extended(group, "lock", command.resource, applied, position);
       case "range-adopt":
         return this.ears.replaced(group.partition, "moved");
       default:
@@ -203,15 +212,42 @@ export class Feed {
     position: Position,
   ): void {
     const filters = this.filters.of(sort, name);
-    if (filters.length === 0) return;
+    if (!filters.some((filter) => filter.partitions.has(group.partition))) return;
     const record = sort === "sequence" ? group.machine.reads.getSequence(name) : null;
     const event = eventOf(applied, record);
     if (event === null) return;
-    const { command } = applied;
-    if ("expiresMs" in command && command.expiresMs > 0) {
-      this.noteLease(group.partition, sort, name, position.leaseMs + command.expiresMs);
-    }
     this.add(group.partition, filters, event, position);
+    this.leased(group.partition, sort, name, applied, position, filters);
+  }
+
+  /** Nothing is told of it, but its end may be another one, sooner too. */
+  private extended(
+    { partition }: WatchGroup,
+    sort: NameSort,
+    name: string,
+    applied: AppliedCommand,
+    position: Position,
+  ): void {
+    if (applied.isLapse) return;
+    this.leased(partition, sort, name, applied, position, this.filters.of(sort, name));
+  }
+
+  private leased(
+    partition: number,
+    sort: NameSort,
+    name: string,
+    { command }: AppliedCommand,
+    { leaseMs }: Position,
+    filters: readonly Filter[],
+  ): void {
+    if (!("expiresMs" in command) || command.expiresMs <= 0) return;
+    const covering = filters.filter(({ partitions }) => partitions.has(partition));
+    if (covering.length === 0) return;
+    if (this.noteLease(partition, sort, name, leaseMs + command.expiresMs)) return;
+    for (const filter of covering) {
+      filter.knowsLeases = false;
+      this.ears.tooManyLeases(filter);
+    }
   }
 
   private add(
@@ -263,6 +299,8 @@ export class Feed {
       if (row === null) continue;
       const endMs = keyRow === null ? null : keyLeaseEnd(keyRow, leaseMs);
       const untilMs = lockRow === null ? endMs : lockLeaseEnd(lockRow, leaseMs);
+      const filters = this.filters.of(sort, name);
+      if (filters.length === 0) continue;
       if (untilMs !== null) {
         // It was extended.
         this.leases.note(partition, sort, name, untilMs);
@@ -272,7 +310,7 @@ export class Feed {
       const event = lockRow === null ? state : lockEvent(name, lockRow, leaseMs);
       const { expired, lockExpired } = WatchEventType;
       if (event === null || (event.type !== expired && event.type !== lockExpired)) continue;
-      this.add(partition, this.filters.of(sort, name), { ...event, stamp }, position);
+      this.add(partition, filters, { ...event, stamp }, position);
     }
   }
 }

@@ -66,6 +66,7 @@ export class WatchHub implements StreamHome, WatchHome {
       news: () => this.arm(),
       replaced: (partition, reason) => this.replaced(partition, reason),
       leaseNoted: (partition) => this.expiries.noted(partition),
+      tooManyLeases: (filter) => this.endAll(filter, WatchEnd.overloaded, null),
     });
     this.expiries = new Expiries(ports, this.feed.leases);
     ports.onGroupLeft(({ partition }) => this.left(partition));
@@ -76,8 +77,9 @@ export class WatchHub implements StreamHome, WatchHome {
     return this.streamOf.size;
   }
 
-  open(sink: WatchSink): WatchStream {
-    const stream = new Stream(sink, this);
+  /** `mayBegin`: whether the caller may begin one watch more (W16). */
+  open(sink: WatchSink, mayBegin: () => boolean = () => true): WatchStream {
+    const stream = new Stream(sink, this, mayBegin);
     this.streams.add(stream);
     this.tally.streams++;
     return stream;
@@ -320,10 +322,13 @@ export class WatchHub implements StreamHome, WatchHome {
   private left(partition: number): void {
     this.feed.leases.drop(partition);
     for (const filter of this.feed.filters.all()) {
-      if (!filter.partitions.has(partition)) continue;
-      for (const watch of this.watchesOf(filter)) {
-        this.streamOf.get(watch)?.endWatch(watch, WatchEnd.notHosted, partition);
-      }
+      if (filter.partitions.has(partition)) this.endAll(filter, WatchEnd.notHosted, partition);
+    }
+  }
+
+  private endAll(filter: Filter, end: number, partition: number | null): void {
+    for (const watch of this.watchesOf(filter)) {
+      this.streamOf.get(watch)?.endWatch(watch, end, partition);
     }
   }
 
@@ -343,12 +348,7 @@ export class WatchHub implements StreamHome, WatchHome {
     const partitions = this.ports.partitionsOf(kind, name);
     if (partitions === null || partitions === filter.partitions) return;
     const strange = [...partitions].find((each) => this.ports.group(each) === null);
-    if (strange !== undefined) {
-      for (const watch of this.watchesOf(filter)) {
-        this.streamOf.get(watch)?.endWatch(watch, WatchEnd.notHosted, strange);
-      }
-      return;
-    }
+    if (strange !== undefined) return this.endAll(filter, WatchEnd.notHosted, strange);
     if (!this.feed.cover(filter, partitions)) return;
     for (const watch of this.watchesOf(filter)) watch.fallBack("moved");
   }

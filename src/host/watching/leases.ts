@@ -3,11 +3,15 @@
  *
  * Owns the heaps. Invariants: 1. A name stands in the heap of its partition once, with the end that
  * was known when it was noted: whether it has ended is for its row to say. 2. There are at most
- * WATCHED_LEASES_MAX of them.
+ * WATCHED_LEASES_MAX of them. 3. Names that nobody watches any more are forgotten, a part of them
+ * at a time.
  */
 import { WATCHED_LEASES_MAX } from "../../base/limits.js";
 import { type DueItem, DueHeap } from "../waiting/due-heap.js";
 import type { NameSort } from "./filters.js";
+
+/** Names of one part, looked at in one turn. */
+const PRUNED_NAMES = 5000;
 
 interface Lease extends DueItem {
   readonly sort: NameSort;
@@ -22,6 +26,9 @@ interface PartitionLeases {
 export class WatchedLeases {
   private readonly partitions = new Map<number, PartitionLeases>();
   private count = 0;
+  /** Walks all of them once; null: nobody ceased to be watched since the last walk. */
+  private walk: Iterator<readonly [PartitionLeases, Lease]> | null = null;
+  private isWalkDue = false;
 
   get size(): number {
     return this.count;
@@ -34,7 +41,7 @@ export class WatchedLeases {
       leases = { heap: new DueHeap(), byName: new Map() };
       this.partitions.set(partition, leases);
     }
-    const id = `${sort}/${name}`;
+    const id = idOf(sort, name);
     let lease = leases.byName.get(id);
     if (lease === undefined) {
       if (this.count >= WATCHED_LEASES_MAX) return false;
@@ -56,9 +63,40 @@ export class WatchedLeases {
     const leases = this.partitions.get(partition);
     const lease = leases?.heap.take(leaseMs) ?? null;
     if (leases === undefined || lease === null) return null;
-    leases.byName.delete(`${lease.sort}/${lease.name}`);
+    leases.byName.delete(idOf(lease.sort, lease.name));
     this.count--;
     return lease;
+  }
+
+  /** Some names are not watched any more. */
+  pruneSoon(): void {
+    this.isWalkDue = true;
+  }
+
+  /** Forgets what is not watched, of the next part. */
+  prune(isWatched: (sort: NameSort, name: string) => boolean): void {
+    if (this.walk === null && this.isWalkDue) {
+      this.isWalkDue = false;
+      this.walk = this.all();
+    }
+    for (let left = PRUNED_NAMES; left > 0 && this.walk !== null; left--) {
+      const next = this.walk.next();
+      if (next.done === true) {
+        this.walk = null;
+        return;
+      }
+      const [leases, lease] = next.value;
+      if (isWatched(lease.sort, lease.name)) continue;
+      leases.heap.remove(lease);
+      leases.byName.delete(idOf(lease.sort, lease.name));
+      this.count--;
+    }
+  }
+
+  private *all(): Generator<readonly [PartitionLeases, Lease], void> {
+    for (const leases of this.partitions.values()) {
+      for (const lease of leases.byName.values()) yield [leases, lease];
+    }
   }
 
   /** The partitions that have some. */
@@ -67,12 +105,24 @@ export class WatchedLeases {
   }
 
   drop(partition: number): void {
+    this.endWalk();
     this.count -= this.partitions.get(partition)?.byName.size ?? 0;
     this.partitions.delete(partition);
   }
 
   clear(): void {
+    this.endWalk();
     this.partitions.clear();
     this.count = 0;
   }
+
+  /** What it walks over is another thing from now on. */
+  private endWalk(): void {
+    this.isWalkDue ||= this.walk !== null;
+    this.walk = null;
+  }
+}
+
+function idOf(sort: NameSort, name: string): string {
+  return `${sort}/${name}`;
 }

@@ -58,13 +58,15 @@ export class Stream implements WatchStream {
   constructor(
     private readonly sink: WatchSink,
     private readonly home: StreamHome,
+    /** Asked for each watch that is to begin; false: it is one too many for its caller. */
+    private readonly mayBegin: () => boolean,
   ) {}
 
   create(watchId: number, request: WatchRequest): void {
     if (this.isClosed) return;
     const isId = Number.isInteger(watchId) && watchId >= 1 && !this.watches.has(watchId);
     if (!isId) return this.refuse(watchId, WatchEnd.invalidInput, null);
-    if (this.watches.size >= WATCHES_PER_STREAM_MAX) {
+    if (this.watches.size >= WATCHES_PER_STREAM_MAX || !this.mayBegin()) {
       return this.refuse(watchId, WatchEnd.overloaded, null);
     }
     const begun = this.home.begin(this, watchId, request);

@@ -30,7 +30,7 @@ export class CallerLimits {
   }
 
   /** Counts a request; false: it is one too many. */
-  admits({ caller }: RequestContext, nowMs: number): boolean {
+  admits({ caller }: Pick<RequestContext, "caller">, nowMs: number): boolean {
     if (caller === undefined) return true;
     const rate = caller.rate ?? this.perSecond;
     if (rate === 0) return true;

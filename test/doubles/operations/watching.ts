@@ -4,6 +4,7 @@
  */
 import { WatchEnd, WatchEventType, WatchMessageType } from "../../../src/base/result-types.js";
 import type {
+  CallerName,
   RouteHint,
   WatchEvent,
   WatchMessage,
@@ -71,8 +72,11 @@ export class WatchCaller implements WatchReceiver {
   /** Of the last message that had one. */
   cursor: string | null = null;
 
-  constructor(operations: { readonly watches: Pick<Watches, "open"> }) {
-    this.stream = operations.watches.open(this, null);
+  constructor(
+    operations: { readonly watches: Pick<Watches, "open"> },
+    caller: CallerName | null = null,
+  ) {
+    this.stream = operations.watches.open(this, caller);
   }
 
   /** Of the last end. */

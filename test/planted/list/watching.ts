@@ -9,6 +9,7 @@ const MOVES = "host/watching/transitions.test";
 const SINGLE = "operations/watching/single.test";
 const MANY = "operations/watching/many.test";
 const HUB = "src/host/watching/hub.ts";
+const FEED = "src/host/watching/feed.ts";
 const SCAN = "src/host/watching/scan.ts";
 
 export const watchingBugs: readonly RecordBug[] = [
@@ -79,7 +80,21 @@ export const watchingBugs: readonly RecordBug[] = [
     "a partition goes on to tell of keys that another one has",
     MOVES,
     "W14 a key that goes",
-    ["src/host/watching/feed.ts", "      if (!filter.partitions.has(partition)) continue;\n", ""],
+    [FEED, "      if (!filter.partitions.has(partition)) continue;\n", ""],
+  ),
+  recordBug(
+    "P-185",
+    "a lease more than are looked after is forgotten without a word",
+    MOVES,
+    "W16 a lease more",
+    [FEED, "      this.ears.tooManyLeases(filter);\n", ""],
+  ),
+  recordBug(
+    "P-186",
+    "an extend moves the end of a lease for nobody who watches",
+    SINGLE,
+    "W11 an extend replaces",
+    [FEED, "    if (applied.isLapse) return;\n", "    if (partition > 0) return;\n"],
   ),
   recordBug(
     "P-185",

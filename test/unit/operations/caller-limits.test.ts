@@ -4,6 +4,8 @@ import { CallerLimits } from "../../../src/operations/admission/caller-limits.js
 import type { RequestContext } from "../../../src/operations/api/requests.js";
 import { Bench, get, set } from "../../doubles/operations/fixture.js";
 import { KvType } from "../../../src/machine/commands/command.js";
+import { WatchKind } from "../../../src/base/result-types.js";
+import { WatchCaller, watchRequest } from "../../doubles/operations/watching.js";
 
 function context(name: string, rate: number | null = null): RequestContext {
   return { deadlineMs: 0, forwardHops: 0, requestId: "t", caller: { name, rate } };
@@ -77,5 +79,26 @@ t.test("10.9 what is too much is refused as overload, had no effect, and is coun
   t.equal(bench.operations.inflight, 0);
   bench.operations.changeCallerRateLimit(0);
   t.match(ask(set("k", "4")), { type: KvType.set });
+  t.end();
+});
+
+t.test("10.9 W16 a watch counts as a request of its caller; one too many ends OVERLOADED", (t) => {
+  const bench = new Bench({ callerRateLimit: 2 });
+  const callerOf = (name: string): WatchCaller =>
+    new WatchCaller(bench.operations, { name, rate: null });
+  const [ada, bob] = [callerOf("ada"), callerOf("bob")];
+  for (const id of [1, 2, 3]) ada.stream.create(id, watchRequest(WatchKind.key, "k"));
+  bob.stream.create(1, watchRequest(WatchKind.key, "k"));
+  bench.world.settle();
+  t.same(ada.take().sort(), ["created", "created #2", "ended overloaded #3"]);
+  t.same(bob.take(), ["created"], "each caller has its own");
+  t.equal(bench.operations.rateLimited, 1);
+  const again = callerOf("ada");
+  again.stream.create(1, watchRequest(WatchKind.key, "k"));
+  bench.world.pass(600);
+  t.same(again.take(), ["ended overloaded"], "over all of its streams");
+  again.stream.create(1, watchRequest(WatchKind.key, "k"));
+  bench.world.settle();
+  t.same(again.take(), ["created"]);
   t.end();
 });

@@ -1,5 +1,6 @@
 /** What watches are told when a partition goes, comes as an image, or has other keys (W6, W14). */
 import t from "tap";
+import { WATCHED_LEASES_MAX } from "../../../../src/base/limits.js";
 import { WatchKind } from "../../../../src/base/result-types.js";
 import { Prng } from "../../../../src/base/prng.js";
 import type { Command } from "../../../../src/machine/commands/command.js";
@@ -268,6 +269,38 @@ t.test("frontier: between slices names are told once, by the scan or by events",
     if (kind === "initial") t.equal(known.size, state.size);
     t.ok(caller.messages.length > before + 4, `${kind}: in slices`);
   }
+  t.end();
+});
+
+/** So many leases of partition 2 that nobody watches are looked after. */
+function crowd(bench: WatchBench, count: number): void {
+  const note = (at: number): boolean => bench.hub.noteLease(2, "key", `x/${at}`, 1e9);
+  for (let at = 0; at < count; at++) note(at);
+}
+
+t.test("W16 a lease more than are looked after: who watches its name ends, and goes on", (t) => {
+  const bench = new WatchBench();
+  const named = watching(bench, WatchKind.key, "p/a");
+  const prefix = watching(bench, WatchKind.prefix, "p/");
+  const other = watching(bench, WatchKind.key, "q");
+  bench.apply(1, set("p/a", "1"));
+  crowd(bench, WATCHED_LEASES_MAX);
+  bench.apply(1, set("p/a", "2", { expiresMs: 1000 }), set("q", "1"));
+  t.same(named.take(), ["created", "set p/a 1", "ended overloaded"]);
+  t.same(prefix.take(), ["created", "set p/a 1", "ended overloaded"]);
+  t.same(other.take(), ["created", "set q 1"], "whoever watches something else");
+  const { cursor } = named;
+  const again = watching(bench, WatchKind.key, "p/a", { cursor });
+  t.same(again.take().at(-1), "ended overloaded", "there is no room yet");
+  // Names that nobody watches are forgotten with the filters: a minute later there is.
+  bench.pass(80_000);
+  const later = watching(bench, WatchKind.key, "p/b");
+  bench.pass(100);
+  const last = watching(bench, WatchKind.key, "p/a", { cursor });
+  t.same(last.takeEvents().at(-1), "expired p/a r1");
+  bench.apply(1, set("p/b", "1", { expiresMs: 500 }));
+  bench.pass(600);
+  t.same(later.takeEvents(), ["set p/b 1", "expired p/b"]);
   t.end();
 });
 

@@ -17,6 +17,10 @@ function del(key: string): DataRequest {
   return { kind: "kv-delete", key, durability: 1, plain: true };
 }
 
+function extendKey(key: string, expiresMs: number): DataRequest {
+  return { kind: "kv-extend", key, expiresMs, durability: 1, plain: true };
+}
+
 /** A caller that has begun to watch. */
 function watching(bench: Bench, kind: number, name: string, rest = {}): WatchCaller {
   const caller = new WatchCaller(bench.operations);
@@ -104,6 +108,20 @@ t.test("W11 a lease that runs already when the watch begins, and one that is ext
   t.same(caller.take(), ["created"]);
   bench.world.pass(260);
   t.same(caller.take(), ["lockExpired r t0 a"]);
+  t.end();
+});
+
+t.test("W11 an extend replaces the end: by a sooner one, and of a key that had none", (t) => {
+  const bench = new Bench();
+  const held = watching(bench, WatchKind.lock, "r");
+  const key = watching(bench, WatchKind.key, "k");
+  bench.ask(lock("r", "a", 600_000));
+  bench.ask(extendLock("r", "a", 1000));
+  bench.ask(set("k", "v"));
+  bench.ask(extendKey("k", 1000));
+  t.same([...held.take(), ...key.take()], ["created", "locked r t0 a", "created", "set k v"]);
+  bench.world.pass(1160);
+  t.same([...held.take(), ...key.take()], ["lockExpired r t0 a", "expired k"]);
   t.end();
 });
 
