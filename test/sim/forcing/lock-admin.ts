@@ -126,14 +126,14 @@ export class LockAdmin {
     this.world.schedule(TIMEOUT_MS + AGAIN_MS, () => this.readAudit(null, []));
   }
 
-  /** Asks for the rest of the audit behind `cursor`, again until it is told. */
+  /** Asks for the rest of the audit behind `cursor`, again until it is told: a server may be down. */
   private readAudit(cursor: string | null, found: readonly LockAuditEntry[]): void {
     if (this.rows !== null) return;
     let isOver = false;
     const again = (): void => {
       if (isOver) return;
       isOver = true;
-      this.readAudit(null, []);
+      this.readAudit(cursor, found);
     };
     this.world.schedule(AGAIN_MS, again);
     this.ask({ kind: "list-lock-audit", prefix: PREFIX, limit: 50, cursor }, (answer) => {
