@@ -9,19 +9,24 @@ const wanted = process.argv.slice(2);
 // Programs only: the shared pieces beside them print nothing of their own.
 const parts = new Set([
   "bench.ts",
+  "collect-garbage.ts",
   "counted.ts",
   "report.ts",
   "etcd-calls.ts",
   "etcd-items.ts",
   "etcd-nodes.ts",
   "drive.ts",
+  "fanout-driver.ts",
   "grpc-driver.ts",
   "grpc-items.ts",
+  "hold-driver.ts",
   "lean-http2.ts",
   "local-nodes.ts",
   "processor.ts",
   "grpc-options.ts",
   "grpc-tally.ts",
+  "watch-items.ts",
+  "watch-streams.ts",
 ]);
 const programs = filesBelow(join(root, "perf"), [".ts"])
   .filter((path) => !path.endsWith(".d.ts") && !parts.has(path.split("/").pop()))

@@ -25,15 +25,17 @@ export async function driveEtcd(
   slots: number,
   tally: Tally,
 ): Promise<() => void> {
-  const { objects, valueBytes, host, port, tls } = settings;
+  const { objects, valueBytes, host, port, tls, holdMs } = settings;
   const own: EtcdSlot[] = Array.from({ length: slots }, (_, slot) =>
     etcdSlot(kind, slot, objects, prefix, valueBytes),
   );
   const beganMs = new Float64Array(slots);
   const calls = new Map<number, OpenCall>();
   const headers = new Map<string, HeaderFields>();
+  const isHandedOn = kind === "etcd-handoff";
   let stopped = false;
   const send = (slot: number, isNew: boolean): void => {
+    if (isHandedOn && own[slot]?.isHolder === true) tally.released(performance.now());
     const { path, body } = (own[slot] as EtcdSlot).next();
     let block = headers.get(path);
     if (block === undefined) {
@@ -58,7 +60,13 @@ export async function driveEtcd(
       const outcome = message === null ? null : (own[slot] as EtcdSlot).answered(message);
       if (message === null) tally.errors += 1;
       if (outcome !== null) tally.answered(outcome, performance.now() - (beganMs[slot] ?? 0));
-      send(slot, outcome !== null || message === null);
+      const isHeld = isHandedOn && outcome !== null && own[slot]?.isHolder === true;
+      if (isHeld) tally.granted(performance.now());
+      if (!isHeld || holdMs === 0) return send(slot, outcome !== null || message === null);
+      setTimeout(() => {
+        send(slot, true);
+        connection.flush();
+      }, holdMs);
     },
     onClose: () => {
       if (!stopped) tally.errors += 1;

@@ -1,6 +1,6 @@
 /**
  * What the load driver says to an etcd node, and what it reads from the answers: put, linearizable
- * range, a counter by compare-and-swap, lock and unlock under a lease.
+ * range, a counter by compare-and-swap, lock and unlock under a lease, watches.
  *
  * Owns the state of its slots. Bodies are written by hand from the field numbers of etcd's public
  * rpc.proto, kv.proto and v3lock.proto. Invariants: 1. Each does what its counterpart of svc does,
@@ -26,6 +26,8 @@ export interface EtcdCall {
 
 /** What one slot does, over and over. */
 export interface EtcdSlot {
+  /** Of slots that hand one lock on: whether this one has it. */
+  readonly isHolder?: boolean;
   next(): EtcdCall;
   /** The outcome of the operation; null: it goes on with `next`. Throws on what is no answer. */
   answered(message: Buffer): number | null;
@@ -62,6 +64,9 @@ const Field = {
   lockLease: 2,
   lockKey: 2,
   unlockKey: 1,
+  watchCreate: 1,
+  watchKey: 1,
+  watchEnd: 2,
 } as const;
 /** Compare.CompareTarget MOD; its result EQUAL is 0, which is not written. */
 const TARGET_MOD = 2n;
@@ -147,10 +152,22 @@ export function rangeCall(key: string): EtcdCall {
   return { path: "/etcdserverpb.KV/Range", body: prefixed(rangeBody(Buffer.from(key))) };
 }
 
+export function putCall(key: string, value: Buffer): EtcdCall {
+  return { path: "/etcdserverpb.KV/Put", body: prefixed(putBody(Buffer.from(key), value)) };
+}
+
+/** The message that begins a watch of a key, or of all that begin with it. */
+export function watchBody(name: string, isPrefix: boolean): Buffer {
+  const key = Buffer.from(name);
+  const end = Buffer.from(key);
+  // All names of the drivers end with a character that has a next one.
+  end[end.length - 1] = (end.at(-1) ?? 0) + 1;
+  const range = isPrefix ? bytes(Field.watchEnd, end) : Buffer.alloc(0);
+  return bytes(Field.watchCreate, bytes(Field.watchKey, key), range);
+}
+
 function putSlot(key: string, valueBytes: number): EtcdSlot {
-  const value = Buffer.alloc(valueBytes, 0x61);
-  const body = prefixed(putBody(Buffer.from(key), value));
-  const call = { path: "/etcdserverpb.KV/Put", body };
+  const call = putCall(key, Buffer.alloc(valueBytes, 0x61));
   return { next: () => call, answered: (message) => (confirmed(message), DONE) };
 }
 
@@ -221,6 +238,10 @@ class LockSlot implements EtcdSlot {
 
   constructor(name: string) {
     this.name = Buffer.from(name);
+  }
+
+  get isHolder(): boolean {
+    return this.held !== null;
   }
 
   next(): EtcdCall {

@@ -30,6 +30,8 @@ import { type HeaderFields, LeanConnection } from "./lean-http2.js";
 
 const ALL_PAYLOADS = ~0b111;
 const FRAME_TYPE = 15;
+/** The step of a hand-off by which a slot lets go of the lock; the other one takes it. */
+const RELEASE = 1;
 
 /** A connection with one batch stream and its slots. */
 class StreamDriver {
@@ -45,10 +47,12 @@ class StreamDriver {
   private connection: LeanConnection | null = null;
   private stream = 0;
   private stopped = false;
+  private readonly isHandedOn: boolean;
 
   constructor(settings: Options, plan: Plan, slots: number, tally: Tally) {
     this.settings = settings;
     this.tally = tally;
+    this.isHandedOn = settings.kind.startsWith("handoff");
     this.steps = Array.from({ length: slots }, (_, slot) => plan.stepsOf(slot));
     this.turns = new Uint8Array(slots);
     this.sentMs = new Float64Array(slots);
@@ -84,6 +88,7 @@ class StreamDriver {
     const own = this.steps[slot] ?? [];
     const step = own[(this.turns[slot] ?? 0) % own.length];
     if (step === undefined) throw new Error("a slot has steps");
+    if (this.isHandedOn && this.turns[slot] === RELEASE) this.tally.released(nowMs);
     this.turns[slot] = ((this.turns[slot] ?? 0) + 1) % own.length;
     this.sentMs[slot] = nowMs;
     return step;
@@ -108,7 +113,20 @@ class StreamDriver {
     const slot = requestId - 1;
     const outcome = payloadField === 0 ? -1 : outcomeOf(reader, payloadStart, payloadEnd);
     this.tally.answered(outcome, nowMs - (this.sentMs[slot] ?? nowMs));
+    if (this.isHandedOn && this.turns[slot] === RELEASE) {
+      this.tally.granted(nowMs);
+      if (this.settings.holdMs > 0) return this.later(slot);
+    }
     this.free.push(slot);
+  }
+
+  /** A slot that holds the lock goes on when it held it for long enough. */
+  private later(slot: number): void {
+    setTimeout(() => {
+      this.free.push(slot);
+      this.sendFree();
+      this.connection?.flush();
+    }, this.settings.holdMs);
   }
 
   private takeMessage(bytes: Buffer, nowMs: number): void {
@@ -147,8 +165,10 @@ async function driveUnary(settings: Options, plan: Plan, slots: number, tally: T
   const turns = new Uint8Array(slots);
   const blocks = new Map<string, HeaderFields>();
   const calls = new Map<number, UnaryCall>();
+  const isHandedOn = settings.kind.startsWith("handoff");
   let stopped = false;
   const send = (slot: number): void => {
+    if (isHandedOn && turns[slot] === RELEASE) tally.released(performance.now());
     const own = steps[slot] ?? [];
     const step = own[(turns[slot] ?? 0) % own.length];
     if (step === undefined) throw new Error("a slot has steps");
@@ -173,7 +193,13 @@ async function driveUnary(settings: Options, plan: Plan, slots: number, tally: T
       calls.delete(stream);
       if (call.outcome === null) tally.errors += 1;
       else tally.answered(call.outcome, performance.now() - call.sentMs);
-      send(call.slot);
+      const isHeld = isHandedOn && turns[call.slot] === RELEASE;
+      if (isHeld) tally.granted(performance.now());
+      if (!isHeld || settings.holdMs === 0) return send(call.slot);
+      setTimeout(() => {
+        send(call.slot);
+        connection.flush();
+      }, settings.holdMs);
     },
     onClose: () => {
       if (!stopped) tally.errors += 1;

@@ -11,9 +11,19 @@ import * as keyvalues from "../../src/proto/generated/keyvalues.js";
 import * as locks from "../../src/proto/generated/locks.js";
 import * as sequences from "../../src/proto/generated/sequences.js";
 
-export const KINDS = ["next", "lock", "handoff", "set", "get", "noop"] as const;
+export const KINDS = [
+  "next",
+  "lock",
+  "handoff",
+  "handoff-ephemeral",
+  "extend",
+  "set",
+  "get",
+  "noop",
+] as const;
 export type Kind = (typeof KINDS)[number];
 
+const EPHEMERAL = 0;
 const PERSISTENT = 1;
 const HANDOFF_WAIT_MS = 600_000;
 
@@ -109,11 +119,11 @@ export function sharedName(prefix: string): string {
   return `${prefix.slice(0, prefix.lastIndexOf("/"))}/handed-on`;
 }
 
-function lockSteps(slot: number, prefix: string, WaitMs: number): Step[] {
+function lockSteps(slot: number, prefix: string, WaitMs: number, Durability = PERSISTENT): Step[] {
   const Resource = WaitMs > 0 ? sharedName(prefix) : `${prefix}/lock-${slot}`;
   const Owner = Buffer.from(`${prefix}/owner-${slot}`);
-  const take = { Resource, Owner, ExpiresMs: 60_000, Durability: PERSISTENT, WaitMs };
-  const release = { Resource, Owner, Durability: PERSISTENT };
+  const take = { Resource, Owner, ExpiresMs: 60_000, Durability, WaitMs };
+  const release = { Resource, Owner, Durability };
   const item = locks.GrpcBatchClientLockRequest;
   const types = locks.GrpcLockClientBatchType;
   return [
@@ -132,6 +142,24 @@ function lockSteps(slot: number, prefix: string, WaitMs: number): Step[] {
       release,
     ),
   ];
+}
+
+/** One holder prolongs its lease, over and over; it was granted the lock before. */
+function extendStep(slot: number, prefix: string): Step {
+  const request = {
+    Resource: prefix.slice(0, prefix.lastIndexOf("/")),
+    Owner: Buffer.from("holder"),
+    ExpiresMs: 3_600_000,
+    Durability: PERSISTENT,
+  };
+  const Type = locks.GrpcLockClientBatchType.TYPE_EXTEND_LOCK;
+  return step(
+    locks.GrpcBatchClientLockRequest,
+    { Type, RequestId: slot + 1, ExtendLock: request },
+    "/Locker/TryExtendLock",
+    locks.GrpcExtendLockRequest,
+    request,
+  );
 }
 
 function setStep(slot: number, prefix: string, valueBytes: number): Step {
@@ -189,9 +217,17 @@ export function planOf(kind: Kind, objects: number, prefix: string, valueBytes: 
         stepsOf: (slot) => lockSteps(slot, prefix, 0),
       };
     case "handoff":
+    case "handoff-ephemeral": {
+      const durability = kind === "handoff" ? PERSISTENT : EPHEMERAL;
       return {
         streamPath: "/Locker/BatchClientLockRequests",
-        stepsOf: (slot) => lockSteps(slot, prefix, HANDOFF_WAIT_MS),
+        stepsOf: (slot) => lockSteps(slot, prefix, HANDOFF_WAIT_MS, durability),
+      };
+    }
+    case "extend":
+      return {
+        streamPath: "/Locker/BatchClientLockRequests",
+        stepsOf: (slot) => [extendStep(slot, prefix)],
       };
     case "set":
       return {

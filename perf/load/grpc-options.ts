@@ -26,6 +26,8 @@ export interface Options extends Address {
   readonly objects: number;
   readonly valueBytes: number;
   readonly prefix: string;
+  /** How long a slot holds the lock of a hand-off before it lets go of it. */
+  readonly holdMs: number;
   readonly seconds: number;
   /** Ends the load before its time when so many were answered; 0: never. */
   readonly operations: number;
@@ -64,6 +66,7 @@ export function options(): Options {
       objects: text("16"),
       "value-bytes": text("100"),
       prefix: text("perf"),
+      "hold-ms": text("0"),
       seconds: text("5"),
       operations: text("0"),
       "warmup-seconds": text("1"),
@@ -93,6 +96,7 @@ export function options(): Options {
     objects: Number(values.objects),
     valueBytes: Number(values["value-bytes"]),
     prefix: values.prefix,
+    holdMs: Number(values["hold-ms"]),
     seconds: Number(values.seconds),
     operations: Number(values.operations),
     warmupSeconds: Number(values["warmup-seconds"]),

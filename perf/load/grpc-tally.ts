@@ -14,7 +14,9 @@ const OUTCOME_TAG = 0x10;
 /** Counts what came back. */
 export class Tally {
   private readonly histogram = createHistogram({ lowest: 1, highest: 60_000_000, figures: 3 });
+  private readonly handed = createHistogram({ lowest: 1, highest: 60_000_000, figures: 3 });
   private readonly outcomes = new Map<number, number>();
+  private releasedMs = Infinity;
   operations = 0;
   errors = 0;
   startedMs = Infinity;
@@ -29,9 +31,23 @@ export class Tally {
 
   begin(): void {
     this.histogram.reset();
+    this.handed.reset();
     this.outcomes.clear();
     this.operations = 0;
     this.startedMs = performance.now();
+  }
+
+  /** The one lock of all slots is let go: the request leaves. */
+  released(nowMs: number): void {
+    this.releasedMs = nowMs;
+  }
+
+  /** The one lock of all slots was granted to the next of them: the answer is here. */
+  granted(nowMs: number): void {
+    if (nowMs >= this.releasedMs) {
+      this.handed.record(Math.max(1, Math.round((nowMs - this.releasedMs) * 1000)));
+    }
+    this.releasedMs = Infinity;
   }
 
   answered(outcome: number, latencyMs: number): void {
@@ -64,6 +80,14 @@ export class Tally {
         p999: quantile(99.9),
         max: this.histogram.max / 1000,
       },
+      ...(this.handed.count === 0
+        ? {}
+        : {
+            handoffMs: {
+              p50: this.handed.percentile(50) / 1000,
+              p99: this.handed.percentile(99) / 1000,
+            },
+          }),
     };
   }
 }

@@ -1,9 +1,10 @@
 /**
  * How often one lock changes hands while many wait for it, of three nodes and of etcd: every slot
  * takes the lock and lets it go, over and over, with no time in between. Clusters side by side,
- * loaded in turns by the same driver; each gets connections to all three nodes. Beside it the latency
- * of one durable set by one client, and the processor time of the servers for one hand-off. Run: npm
- * run perf -- load/handoff; SVC_PERF_WAITERS names other numbers of waiters ("16,256").
+ * loaded in turns by the same driver; each gets connections to all three nodes. Then the same with 20
+ * ms between grant and release. Beside it the latency of one durable set by one client, and the
+ * processor time of the servers for one hand-off. Run: npm run perf -- load/handoff; SVC_PERF_WAITERS
+ * names other numbers of waiters ("16,256"), SVC_PERF_HELD=0 leaves the held ones out.
  *
  * Invariants: 1. A hand-off is a grant and the release before it: two operations of the driver. 2.
  * Outcomes other than Locked and Unlocked are told beside the figure. 3. Waiters of one window leave
@@ -21,6 +22,8 @@ const ROUNDS = Number(process.env["SVC_PERF_ROUNDS"] ?? 5);
 const WAITERS = (process.env["SVC_PERF_WAITERS"] ?? "16,256,4096").split(",").map(Number);
 /** Streams that one connection carries, at most. */
 const STREAMS_MAX = 100;
+/** Waiters, and how long each holds the lock. */
+const HELD = process.env["SVC_PERF_HELD"] === "0" ? [] : ([[16, 20]] as const);
 const WARM_WINDOWS = 3;
 const PAUSE_MS = 500;
 const seconds = phaseSeconds(3);
@@ -34,14 +37,16 @@ interface Side {
 
 interface Figures {
   readonly perSecond: number;
+  /** From the sending of a release to the arrival of the next grant. */
   readonly p50Ms: number;
+  readonly p99Ms: number;
   readonly processorUs: number;
   readonly outcomes: string;
 }
 
 let windows = 0;
 
-async function measure(side: Side, waiters: number): Promise<Figures> {
+async function measure(side: Side, waiters: number, holdMs = 0): Promise<Figures> {
   const { addresses, pids } = side;
   const isUnary = side.flags.includes("unary");
   const connections = isUnary ? Math.max(3, Math.ceil(waiters / STREAMS_MAX)) : 3;
@@ -49,6 +54,7 @@ async function measure(side: Side, waiters: number): Promise<Figures> {
   const report = await drive(addresses.join(","), seconds, [
     ...["--inflight", String(waiters), "--connections", String(connections)],
     ...["--warmup-seconds", "1", "--prefix", `window-${(windows += 1)}`, "--frame", "1"],
+    ...["--hold-ms", String(holdMs)],
     ...side.flags,
   ]);
   const usedMs = processorMs(pids) - beforeMs;
@@ -56,7 +62,8 @@ async function measure(side: Side, waiters: number): Promise<Figures> {
   const outcomes = Object.entries(report.outcomes).map(([type, count]) => `${type}: ${count}`);
   return {
     perSecond: report.operationsPerSecond / 2,
-    p50Ms: report.latencyMs.p50,
+    p50Ms: report.handoffMs?.p50 ?? Number.NaN,
+    p99Ms: report.handoffMs?.p99 ?? Number.NaN,
     // The warm second is in the time, and what it did is not counted.
     processorUs: (usedMs * 1000 * (seconds / (seconds + 1))) / Math.max(1, handoffs),
     outcomes: report.errors === 0 ? outcomes.join(", ") : `errors: ${report.errors}`,
@@ -68,26 +75,30 @@ async function compare(sides: readonly Side[]): Promise<void> {
     for (let window = 0; window < WARM_WINDOWS; window++) await measure(side, 64);
   }
   const rows: string[][] = [];
-  for (const waiters of WAITERS) {
+  const works = [...WAITERS.map((waiters) => [waiters, 0] as const), ...HELD];
+  for (const [waiters, holdMs] of works) {
     const found = new Map<Side, Figures[]>(sides.map((side) => [side, []]));
     for (let round = 0; round < ROUNDS; round++) {
       for (const side of sides) {
         await sleep(PAUSE_MS);
-        found.get(side)?.push(await measure(side, waiters));
+        found.get(side)?.push(await measure(side, waiters, holdMs));
       }
     }
     const load = (loadavg()[0] ?? 0).toFixed(1);
     for (const [{ name }, all] of found) {
       const rates = all.map(({ perSecond }) => perSecond);
       rows.push([
-        ...[String(waiters), name, thousands(median(rates))],
+        holdMs === 0 ? String(waiters) : `${waiters}, held for ${holdMs} ms`,
+        ...[name, thousands(median(rates))],
         `${thousands(Math.min(...rates))} to ${thousands(Math.max(...rates))}`,
+        median(all.map(({ p50Ms }) => p50Ms)).toFixed(2),
+        median(all.map(({ p99Ms }) => p99Ms)).toFixed(2),
         median(all.map(({ processorUs }) => processorUs)).toFixed(0),
         ...[load, all.at(-1)?.outcomes ?? ""],
       ]);
     }
   }
-  const figures = ["hand-offs/s", "of the rounds", "processor us", "load"];
+  const figures = ["hand-offs/s", "of the rounds", "p50 ms", "p99 ms", "processor us", "load"];
   printTable(["waiters", "of", ...figures, "outcomes"], rows);
 }
 
@@ -108,6 +119,11 @@ try {
   const sides: Side[] = [
     { name: "here, batch streams", flags: ["--kind", "handoff", "--mode", "stream"], ...own },
     { name: "here, unary", flags: ["--kind", "handoff", "--mode", "unary"], ...own },
+    {
+      name: "here, ephemeral, batch streams",
+      flags: ["--kind", "handoff-ephemeral", "--mode", "stream"],
+      ...own,
+    },
   ];
   if (etcd !== null) {
     const flags = ["--kind", "etcd-handoff", "--mode", "unary"];

@@ -25,3 +25,8 @@ export function largestResidentMiB(pids: readonly number[]): number {
   const pages = pids.map((pid) => Number(statOf(pid)[21]));
   return (Math.max(...pages) * PAGE_BYTES) / 1024 ** 2;
 }
+
+/** Resident memory of these processes together (bytes). */
+export function residentBytes(pids: readonly number[]): number {
+  return pids.reduce((sum, pid) => sum + Number(statOf(pid)[21]) * PAGE_BYTES, 0);
+}
