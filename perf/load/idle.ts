@@ -1,12 +1,12 @@
 /**
- * What 1,000 idle groups on three nodes cost: processor time, frames and bytes between nodes, while
- * nobody asks for anything. Run: npm run perf -- load/idle
+ * What 1,000 idle groups (SVC_PERF_PARTITIONS) on three nodes cost: processor time, frames and bytes
+ * between nodes, while nobody asks for anything. Run: npm run perf -- load/idle
  */
 import { endAll, sleep } from "../../test/process/cluster/server-process.js";
 import { phaseSeconds, printMachine, printTable } from "./report.js";
 import { LocalNodes } from "./local-nodes.js";
 
-const PARTITIONS = 1000;
+const PARTITIONS = Number(process.env["SVC_PERF_PARTITIONS"] ?? 1000);
 const SETTLE_SECONDS = 15;
 
 printMachine();

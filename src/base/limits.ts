@@ -62,6 +62,8 @@ export const RANGE_MOVES_PER_NODE = 2;
 export const ENTRY_PAUSE_MAX_MS = 500;
 /** After such a pause it refuses another one for so many times its length. */
 export const ENTRY_REST_FACTOR = 2;
+/** So long at most queued commands wait for the callers of the entry before them (ms). */
+export const GATHERING_MAX_MS = 5;
 /** A group stands still for a coordinated cut for so long at most (ms). */
 export const CUT_PAUSE_MAX_MS = 2000;
 /** A range that has changed is not changed again by itself for so long (lease time, ms). */

@@ -18,6 +18,7 @@ import type { Machine } from "../../machine/machine.js";
 import type { ClockPort, FatalPort, LogEntry, LogPort, MeterPort } from "../../ports.js";
 import type { CommittedRange } from "../../raft/state/types.js";
 import { EntryKindCode } from "../replication/config-entries.js";
+import type { Batcher } from "../requests/batcher.js";
 import type { Proposals, ProposedEntry } from "../requests/proposals.js";
 import type { ProposalMarks } from "../requests/results.js";
 
@@ -43,6 +44,8 @@ export interface ApplierPorts {
 
 /** What the applier asks of its group. */
 export interface ApplierGroup {
+  /** Hears of what was proposed here when it is applied. */
+  readonly batcher: Pick<Batcher, "applied">;
   /** The core's term of an entry that is not applied yet. */
   termAt(index: number): number;
   /** An entry that is still in memory; null when it must be read from the log. */
@@ -173,7 +176,9 @@ export class Applier {
       this.machine.applyEmpty({ index, term });
       return;
     }
-    this.ports.meter.commitMs(nowMs - entry.proposedAtMs);
+    const tookMs = nowMs - entry.proposedAtMs;
+    this.ports.meter.commitMs(tookMs);
+    if (this.proposals.entryCount === 0) this.group.batcher.applied(commands.length, tookMs, nowMs);
     const { outcomes, machine } = this;
     outcomes.length = 0;
     const { lapsedLocks } = machine;

@@ -238,12 +238,11 @@ export class Replica implements TargetGroup, ApplierGroup, FlushableGroup {
       this.move.wakeAtMs,
       heldUntilMs,
     );
-    if (this.shared.settings.lingerMs === 0) return deadlineMs;
     // While entries are held back nothing lingers: the end of that is waited for.
     const isHeld = this.isPaused || heldUntilMs < Infinity;
     const lingers = this.leadership.isServing && !isHeld && this.proposals.entryCount === 0;
     if (!lingers || !this.shared.intakeOpen()) return deadlineMs;
-    return Math.min(deadlineMs, this.batcher.lingerEndMs);
+    return Math.min(deadlineMs, this.batcher.dueMs);
   }
 
   /** Leadership is on its way: what arrives waits, here or for the next leader. */

@@ -11,6 +11,7 @@
 import { assert } from "../../base/assert.js";
 import type { Command } from "../../machine/commands/command.js";
 import type { Completions } from "./completions.js";
+import { Gathering } from "./gathering.js";
 import type { ProposalDone, ProposalMarks, ProposalResult } from "./results.js";
 
 /** A caller that waits for the outcome of its command. */
@@ -75,6 +76,7 @@ export class Batcher {
   private bytes = 0;
   private oldestSinceMs = 0;
   private earliest = Infinity;
+  private readonly gathering = new Gathering();
 
   constructor(
     private readonly limits: BatcherLimits,
@@ -124,8 +126,9 @@ export class Batcher {
   }
 
   /**
-   * Whether a batch is to be cut now. An idle group cuts at once (after the linger); while an entry
-   * is on its way the next batch grows, and only a full one goes out behind it.
+   * Whether a batch is to be cut now. An idle group cuts at once (after the linger, and when the
+   * callers of the entry before it are there again); while an entry is on its way the next batch
+   * grows, and only a full one goes out behind it.
    */
   isDue(nowMs: number, inFlightEntries: number): boolean {
     if (this.live === 0) return false;
@@ -133,13 +136,23 @@ export class Batcher {
     const full = this.live >= limits.batchEntriesMax || this.bytes >= limits.batchBytesMax;
     if (full) return inFlightEntries < limits.inFlightEntriesMax;
     // Without a linger the clock has no say: what is queued inside a turn is younger than its time.
-    const lingered = limits.lingerMs === 0 || nowMs >= this.lingerEndMs;
-    return inFlightEntries === 0 && lingered;
+    const lingered = limits.lingerMs === 0 || nowMs >= this.oldestSinceMs + limits.lingerMs;
+    return inFlightEntries === 0 && lingered && !this.gathering.isOn(this.live, nowMs);
   }
 
-  /** When the linger of what is queued ends. */
-  get lingerEndMs(): number {
-    return this.live === 0 ? Infinity : this.oldestSinceMs + this.limits.lingerMs;
+  /** When what is queued is due by time alone; Infinity: it waits for no time. */
+  get dueMs(): number {
+    if (this.live === 0) return Infinity;
+    const { lingerMs } = this.limits;
+    const gatheredMs = this.gathering.endOf(this.live);
+    if (lingerMs === 0) return gatheredMs;
+    const lingerEndMs = this.oldestSinceMs + lingerMs;
+    return gatheredMs === Infinity ? lingerEndMs : Math.max(lingerEndMs, gatheredMs);
+  }
+
+  /** An entry of `commands` that took `tookMs` was applied, and none is on its way. */
+  applied(commands: number, tookMs: number, nowMs: number): void {
+    this.gathering.begin(commands, this.live, tookMs, nowMs);
   }
 
   /** Cuts the next batch; it may be empty when all that was queued had passed its deadline. */
@@ -169,6 +182,7 @@ export class Batcher {
       batch.push(waiter);
     }
     this.compact();
+    this.gathering.end();
     this.oldestSinceMs = nowMs;
     return batch;
   }
@@ -209,6 +223,7 @@ export class Batcher {
     this.queue = [];
     this.head = 0;
     this.earliest = Infinity;
+    this.gathering.end();
     assert(this.live === 0 && this.bytes === 0, "an ended queue counts nothing (P-034)");
   }
 

@@ -88,6 +88,7 @@ t.test("the limits are the program's", (t) => {
     "spans that wait for the trace collector": `${limits.TRACE_SPANS_MAX}, sent ${limits.TRACE_BATCH_MAX} at once, every ${limits.TRACE_EVERY_MS / 1000} s`,
     "free space of a volume of log or state": `${mib(limits.VOLUME_RESERVE_MIN_BYTES)}, or ${limits.VOLUME_RESERVE_PART * 100} % of it up to ${mib(limits.VOLUME_RESERVE_PART_MAX_BYTES)}; below, writes are refused until twice that is free`,
     "queued proposals per partition": `${config.maxQueuedProposals}, ${mib(config.maxQueuedBytes)}`,
+    "wait of queued proposals for the callers of the entry before them": `as long as that entry took, ${limits.GATHERING_MAX_MS} ms`,
     "request time": `${config.requestTimeoutMs / 1000} s`,
     "partitions at the first start": `${limits.INITIAL_PARTITIONS_MAX}`,
     "living partitions of a cluster": `${limits.PARTITIONS_MAX}`,
