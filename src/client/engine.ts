@@ -144,11 +144,21 @@ export class Engine implements Caller, CallHost, WatchHost {
   openWatch(
     first: Uint8Array,
     last: WatchTarget | null,
+    route: string | null,
     listener: WatchListener,
   ): WatchTarget | null {
-    const target = this.targets.next(last?.target ?? null, false, this.platform.nowMs());
+    const nowMs = this.platform.nowMs();
+    const from = last?.target ?? null;
+    const target = this.routedFrom(from, route, nowMs) ?? this.targets.next(from, false, nowMs);
     const link = target.node.watch(first, listener);
     return link === null ? null : { target, link };
+  }
+
+  /** The node that `from` named, if that is another one and can be asked right now. */
+  private routedFrom(from: Target | null, route: string | null, nowMs: number): Target | null {
+    if (from === null || route === null || this.routes === null) return null;
+    const target = this.targets.forwarded(from, route);
+    return target === null || target === from || target.coolUntilMs > nowMs ? null : target;
   }
 
   watchWorked({ target }: WatchTarget): void {

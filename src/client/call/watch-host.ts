@@ -9,11 +9,13 @@ import type { WatchLink, WatchListener } from "./watch-link.js";
 /** Where watches are asked for. */
 export interface WatchHost {
   /**
-   * Asks a node for a watch, another one than `last` if there is; null: this wire has no streams.
+   * Asks a node for a watch: the one that `last` named as `route`, if it may be used; else another
+   * one than `last` if there is. Null: this wire has no streams.
    */
   openWatch(
     first: Uint8Array,
     last: WatchTarget | null,
+    route: string | null,
     listener: WatchListener,
   ): WatchTarget | null;
   /** The node answered, or could not be reached. */

@@ -49,6 +49,8 @@ export interface WatchMessage {
   readonly syncId: number;
   /** As `WatchEnd`. */
   readonly end: number;
+  /** Of an end: the node that may tell on; null: none is named. */
+  readonly route: string | null;
 }
 
 function encoded(request: Parameters<typeof messages.GrpcWatchRequest.encode>[0]): Uint8Array {
@@ -115,6 +117,7 @@ export function messageFrom(bytes: Buffer): WatchMessage {
     more: message.More,
     syncId: message.SyncId,
     end: message.End,
+    route: message.Route?.Endpoint ?? null,
   };
 }
 
@@ -174,7 +177,7 @@ export const pollWatch: Operation<PollRequest, WatchMessage, WatchMessage> = {
       merged: boolOf(body, "merged"),
       reset: boolOf(body, "reset"),
       more: boolOf(body, "more"),
-      ...{ syncId: 0, end: 0 },
+      ...{ syncId: 0, end: 0, route: null },
     };
   },
   waits: () => true,

@@ -62,6 +62,8 @@ export class Watch implements AsyncIterableIterator<WatchBatch, undefined> {
   private retries: Backoff;
   private link: WatchTarget | null = null;
   private last: WatchTarget | null = null;
+  /** The node that the last one named. */
+  private route: string | null = null;
   private poll: AbortController | null = null;
   private timer: Timer | null = null;
   /** What comes of an earlier one is not heard. */
@@ -194,7 +196,9 @@ export class Watch implements AsyncIterableIterator<WatchBatch, undefined> {
     if (this.isOver) return;
     const number = ++this.askings;
     const isCurrent = (): boolean => this.askings === number && !this.isOver;
-    const asked = this.facts.host.openWatch(createBytes(this.asked), this.last, {
+    const { asked: wanted, last, route } = this;
+    this.route = null;
+    const asked = this.facts.host.openWatch(createBytes(wanted), last, route, {
       message: (bytes) => {
         if (isCurrent()) this.told(messageFrom(bytes));
       },
@@ -222,7 +226,7 @@ export class Watch implements AsyncIterableIterator<WatchBatch, undefined> {
         this.syncs.delete(message.syncId);
         return;
       case ended:
-        return this.ended(message.end);
+        return this.ended(message);
     }
   }
 
@@ -295,14 +299,14 @@ export class Watch implements AsyncIterableIterator<WatchBatch, undefined> {
     if (this.poll === null && this.link === null && this.timer === null) void this.pollOn();
   }
 
-  private ended(end: number): void {
+  private ended({ end, route }: WatchMessage): void {
     if (end === WatchEnd.invalidInput) {
       return this.fail(new InvalidInputError("the service does not accept the watch"));
     }
     if (end === WatchEnd.forbidden) {
       return this.fail(new AccessError("forbidden", "the caller may not read any more"));
     }
-    this.again();
+    this.again(route);
   }
 
   private lost(error: SvcError): void {
@@ -310,14 +314,15 @@ export class Watch implements AsyncIterableIterator<WatchBatch, undefined> {
     this.again();
   }
 
-  /** Goes on at another node. */
-  private again(): void {
+  /** Goes on at another node. `route`: the one that this one named, which is well, then. */
+  private again(route: string | null = null): void {
     const { link } = this;
     this.askings += 1;
     if (link !== null) {
       link.link.close();
-      this.facts.host.watchFailed(link);
+      if (route === null) this.facts.host.watchFailed(link);
     }
+    this.route = route;
     this.last = link ?? this.last;
     this.link = null;
     this.partial = [];

@@ -121,7 +121,10 @@ export class WatchHub implements StreamHome, WatchHome {
     const untilMs = this.nowMs() + BEGIN_MS;
     this.confirmations.confirm(partitions, untilMs, (isLevel) => {
       if (!this.streamOf.has(watch)) return;
-      if (!isLevel) return stream.endWatch(watch, WatchEnd.stale, null);
+      if (!isLevel) {
+        const [first = null] = partitions;
+        return stream.endWatch(watch, WatchEnd.stale, partitions.size === 1 ? first : null);
+      }
       for (const partition of partitions) this.levelMs.set(partition, this.nowMs());
       watch.begin(cursor);
     });

@@ -10,6 +10,7 @@ import {
   type Watch,
   type WatchBatch,
 } from "../../../src/client/mod.js";
+import { RouteProvenance } from "../../../src/operations/api/requests.js";
 import { failure } from "../../doubles/client/failure.js";
 import type { FakeOperations } from "../../doubles/front/operations.js";
 import { watchEvent, type FakeWatchStream } from "../../doubles/front/watches.js";
@@ -23,6 +24,7 @@ t.setTimeout(100_000);
 interface Front {
   readonly client: SvcClient;
   readonly operations: FakeOperations;
+  readonly address: string;
   /** The `count`-th stream or poll that came. */
   opened(count: number): Promise<FakeWatchStream>;
 }
@@ -38,7 +40,8 @@ async function grpcFront(t: Test): Promise<Front> {
   const { operations, port } = await start(t, { watchStreamBufferBytes: 64 * 1024 });
   const client = new SvcClient({ endpoints: `127.0.0.1:${port}`, deadlineMs: 5000 });
   t.teardown(() => client.close());
-  return { client, operations, opened: (count) => openedAt(operations, count) };
+  const address = `127.0.0.1:${port}`;
+  return { client, operations, address, opened: (count) => openedAt(operations, count) };
 }
 
 async function restFront(t: Test): Promise<Front> {
@@ -47,7 +50,8 @@ async function restFront(t: Test): Promise<Front> {
   const endpoints = `127.0.0.1:${rig.httpPort}`;
   const client = new SvcClient({ endpoints, deadlineMs: 5000, transport: "rest" });
   t.teardown(() => client.close());
-  return { client, operations: rig.port, opened: (count) => openedAt(rig.port, count) };
+  const opened = (count: number): Promise<FakeWatchStream> => openedAt(rig.port, count);
+  return { client, operations: rig.port, address: endpoints, opened };
 }
 
 async function taken(watch: Watch): Promise<WatchBatch> {
@@ -127,6 +131,39 @@ t.test("events are the same over both wires, exact", async (t) => {
   });
   t.same(seen[1], seen[0]);
 });
+
+t.test(
+  "W14 a node that has no replica names one that has, and the watch goes on there",
+  async (t) => {
+    const [first, second] = [await grpcFront(t), await start(t)];
+    const route = { partitionId: 3, endpoint: `http://127.0.0.1:${second.port}` };
+    const hint = { ...route, provenance: RouteProvenance.forwarded, generation: 0 };
+    const { client, opened } = first;
+    const watch = client.watch.key("k");
+    const begun = watch.started();
+    const near = await opened(1);
+    near.deliver({ type: ended, end: WatchEnd.notHosted, partition: 3 }, hint);
+    const far = await openedAt(second.operations, 1);
+    far.deliver({ type: created, cursor: "a" });
+    await begun;
+    const next = taken(watch);
+    far.deliver({ events: [watchEvent({})], cursor: "b" });
+    t.match(await next, { cursor: "b" });
+    far.deliver({ type: ended, end: WatchEnd.notHosted, partition: 3 });
+    const again = await opened(2);
+    t.match(again.calls[0], { did: "create", request: { cursor: "b" } }, "nobody named: as ever");
+    await watch.return();
+    const port = new URL(`http://${first.address}`).port;
+    const stubborn = new SvcClient({ endpoints: `127.0.0.1:${port}`, followRoutes: false });
+    t.teardown(() => stubborn.close());
+    const own = stubborn.watch.key("k");
+    own.started().catch(() => undefined);
+    (await opened(3)).deliver({ type: ended, end: WatchEnd.notHosted, partition: 3 }, hint);
+    await opened(4);
+    t.equal(second.operations.watches.streams.length, 1, "it follows no routes");
+    await own.return();
+  },
+);
 
 t.test("W4 a state is told in parts, and whole when a batch has a cursor", async (t) => {
   const { client, opened } = await grpcFront(t);
