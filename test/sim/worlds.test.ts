@@ -20,6 +20,7 @@ const WORLDS = {
   placed: 8,
   levels: 5,
   waiting: 5,
+  watching: 4,
 } as const;
 
 t.test("a profile is found under its name", (t) => {

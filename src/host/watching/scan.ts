@@ -64,6 +64,8 @@ export class Scan {
   private after: ByteKey | null = null;
   /** More leases are watched than may be. */
   private isFull = false;
+  /** Ends of leases that events told of meanwhile. */
+  private readonly ends = new Set<string>();
   private readonly gaps: number;
 
   constructor(
@@ -93,6 +95,12 @@ export class Scan {
     const place = this.partitions.indexOf(partition);
     if (place !== this.at) return place < this.at;
     return this.after !== null && textToByteKey(name) <= this.after;
+  }
+
+  /** An event was told: what it tells of is not told once more (W2). */
+  noteTold({ type, name, revision, token }: WatchEvent): void {
+    const isEnd = type === WatchEventType.expired || type === WatchEventType.lockExpired;
+    if (isEnd) this.ends.add(endId(name, revision, token));
   }
 
   /** Reads on. Not when it is done. */
@@ -171,7 +179,8 @@ export class Scan {
       case "initial":
         return row.deleted || isOver ? null : keyEvent(name, row, nowMs);
       case "quiet":
-        return isNewEnd(endedMs, at) ? keyEvent(name, row, nowMs) : null;
+        if (!isNewEnd(endedMs, at) || this.ends.has(endId(name, row.revision, 0n))) return null;
+        return keyEvent(name, row, nowMs);
       case "merged": {
         const isNew = at === null || isBehind(row.stamp, at) || isNewEnd(endedMs, at);
         return isNew ? keyEvent(name, row, nowMs) : null;
@@ -192,7 +201,8 @@ export class Scan {
     if (this.mode === "initial") return leaseEndMs === null ? null : event;
     const isOver = event.type === WatchEventType.lockExpired;
     const at = this.since?.get(partition) ?? null;
-    return isOver && isNewEnd(row.endMs, at) ? event : null;
+    const wasTold = this.ends.has(endId(name, 0, row.token));
+    return isOver && isNewEnd(row.endMs, at) && !wasTold ? event : null;
   }
 
   /** A lock without a row is free, and so for long. */
@@ -216,6 +226,11 @@ export class Scan {
     if (!isBehind(record.updatedAt, at)) return null;
     return sequenceEvent(sequenceUpdated, record, record.updatedAt);
   }
+}
+
+/** Names one lease that ended. */
+function endId(name: string, revision: number, token: bigint): string {
+  return `${revision}/${token}/${name}`;
 }
 
 /** Whether a lease ended behind the position; `endMs` null: it did not end. */

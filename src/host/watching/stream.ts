@@ -161,7 +161,7 @@ export class Stream implements WatchStream {
       if (this.isClosed) return false;
     }
     if (this.dirty.size > 0) return true;
-    if (!this.sink.isFull()) this.endSyncs();
+    this.endSyncs();
     return this.ends.length > 0;
   }
 
@@ -218,6 +218,7 @@ export class Stream implements WatchStream {
 
   private endSyncs(): void {
     for (let sync = this.syncs[0]; sync !== undefined; sync = this.syncs[0]) {
+      if (this.sink.isFull()) return;
       const { syncId, watches, targets } = sync;
       if (targets === null) return;
       const living = watches.filter((watch) => this.watches.get(watch.id) === watch);

@@ -220,6 +220,7 @@ export class Watch implements FilterWatch, DueItem {
     );
     this.take(next);
     if (next.events.length === 0) return this.historyOn();
+    if (scan?.mode === "quiet") for (const event of next.events) scan.noteTold(event);
     const isWhole = scan === null && !next.isCut;
     const cursor = isWhole ? this.cursor() : null;
     const { events, isCut: more, appliedMs } = next;

@@ -42,12 +42,14 @@ export class LockAdmin {
     private readonly world: World,
     private readonly servers: readonly Server[],
     private readonly untilMs: number,
+    /** Mean time between two acts (ms). */
+    private readonly everyMs = EVERY_MS,
   ) {
     this.prng = world.prng("lock admin");
   }
 
   start(): void {
-    this.world.schedule(1 + this.prng.below(2 * EVERY_MS), () => {
+    this.world.schedule(1 + this.prng.below(2 * this.everyMs), () => {
       if (this.world.nowMs >= this.untilMs) return this.readWhenAnswered();
       this.act();
       this.start();

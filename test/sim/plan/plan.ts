@@ -21,6 +21,7 @@ import { type BackupPlan, backupPlan } from "./backup-plan.js";
 import { type DisasterPlan, disasterPlan } from "../faults/disaster.js";
 import type { FaultKind } from "../faults/kinds.js";
 import { type WaitPlan, waitPlan } from "../waiting/waitplan.js";
+import { type WatchPlan, watchPlan } from "../watching/watchplan.js";
 import { type MemberPlan, memberPlan } from "../members/memberplan.js";
 import { RAISED_PERMITS, type UpgradePlan, upgradePlan } from "../members/upgradeplan.js";
 import {
@@ -74,6 +75,8 @@ export interface Plan {
   readonly backups: BackupPlan | null;
   /** null: nobody waits for locks. */
   readonly waits: WaitPlan | null;
+  /** null: nobody watches. */
+  readonly watches: WatchPlan | null;
   /** null: the disks of a majority stay. */
   readonly disaster: DisasterPlan | null;
   readonly work: WorkSettings;
@@ -105,6 +108,8 @@ export interface PlanOverrides {
   readonly ranges?: Partial<RangePlan>;
   /** Instead of what is drawn of those who wait, as far as it is given. */
   readonly waits?: Partial<WaitPlan>;
+  /** Instead of what is drawn of those who watch, as far as it is given. */
+  readonly watches?: Partial<WatchPlan>;
   /** Weights instead of the drawn ones; kinds that are not named are off. */
   readonly operations?: Weights;
   readonly locks?: number;
@@ -201,6 +206,11 @@ function backupPlanOf(seed: number, profile: Profile, nodes: number): BackupPlan
   return backupPlan(new Prng(seed).fork("backups"), nodes);
 }
 
+/** Drawn apart: a world without watchers is as it was. */
+function watchPlanOf(seed: number, { hasWatches }: Profile): WatchPlan | null {
+  return hasWatches === true ? watchPlan(new Prng(seed).fork("watches")) : null;
+}
+
 function keysOf(profile: Profile, drawn: number): number {
   return profile.keys ?? drawn;
 }
@@ -221,6 +231,7 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
   const placed = placedPlanOf(seed, profile);
   const ranges = rangePlanOf(seed, profile, nodes);
   const backups = backupPlanOf(seed, profile, nodes);
+  const watches = watchPlanOf(seed, profile);
   const plan: Plan = {
     seed,
     profile: profileName,
@@ -244,6 +255,7 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
       ...placed?.host,
       ...(placed === null ? ranges?.host : {}),
       ...backups?.host,
+      ...watches?.host,
     },
     segmentBytes: pick(prng, [64, 128, 512]) << 10,
     locks: pick(prng, [1, 3, 20]),
@@ -265,6 +277,7 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
     ranges,
     backups,
     waits: profile.hasWaits === true ? waitPlan(new Prng(seed).fork("waits")) : null,
+    watches,
     disaster: disasterOf(seed, profile, nodes),
     ...(profile.segmentBytes === undefined ? {} : { segmentBytes: profile.segmentBytes }),
     without: [],
@@ -276,6 +289,7 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
     ranges: moves,
     backups: taking,
     waits,
+    watches: watching,
     ...others
   } = overrides;
   const pool = groups === undefined ? {} : { initialPartitions: groups };
@@ -286,7 +300,8 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
   const taken = backups === null ? null : { ...backups, ...taking };
   const waiting = plan.waits === null ? null : { ...plan.waits, ...waits };
   const drawnOtherwise = { operations: weighed, ranges: moving, backups: taken, waits: waiting };
-  return { ...plan, ...others, ...size, host, ...drawnOtherwise };
+  const watched = plan.watches === null ? null : { ...plan.watches, ...watching };
+  return { ...plan, ...others, ...size, host, ...drawnOtherwise, watches: watched };
 }
 
 /** The host's settings of one node of a plan. */
@@ -342,5 +357,6 @@ export function operationsSettingsOf(plan: Plan, nodeId: number): OperationsSett
     valueMaxBytes: work.valueMaxBytes,
     lockMaxLeaseMs: work.lockMaxLeaseMs,
     ...(plan.ranges === null ? {} : rangeSizes(plan.ranges)),
+    ...plan.watches?.operations,
   };
 }

@@ -26,6 +26,8 @@ export interface Profile {
   readonly hasBackups?: boolean;
   /** Many wait for a few locks. */
   readonly hasWaits?: boolean;
+  /** Some tens of watches of all kinds. */
+  readonly hasWatches?: boolean;
   /** Nodes change key ranges by themselves, under a load that swings around both thresholds. */
   readonly isSwinging?: boolean;
   /** Each partition has three replicas, which the allocator spreads over all nodes. */
@@ -150,6 +152,25 @@ const WAITS_SEEN = {
     [`${WAITED}: came back`]: 300,
   },
   ...{ [`${WAITED}: left`]: 50, [`${WAITED}: resets`]: 20 },
+};
+
+/** The property under which the world counts what its watches went through. */
+const WATCHED = "what watches went through";
+/** What the watches of a hundred seeds must have gone through. */
+const WATCHES_SEEN = {
+  ...{ [`${WATCHED}: catch-ups: behind`]: 20, [`${WATCHED}: catch-ups: resumed`]: 200 },
+  ...{ [`${WATCHED}: resets`]: 40, [`${WATCHED}: streams lost`]: 20 },
+  ...{ [`${WATCHED}: stood still`]: 200, [`${WATCHED}: went elsewhere`]: 300 },
+  "a barrier of watches holds: barriers over three partitions": 100,
+  "a watch that goes on misses nothing: resumes at the same node": 100,
+  "a watch that goes on misses nothing: resumes elsewhere": 200,
+};
+
+/** All that makes events, and what makes none beside it. */
+const WATCHED_WORK: Profile["operations"] = {
+  ...{ set: 12, "set-conditional": 2, "set-expiring": 8, "kv-extend": 2, "kv-delete": 6, get: 2 },
+  ...{ "set-many": 1, "delete-many": 1, lock: 8, extend: 2, unlock: 6, create: 2, update: 2 },
+  ...{ delete: 1, next: 3, reserve: 1, "ephemeral-set": 1, "ephemeral-lock": 1 },
 };
 
 /** What `seeds` seeds of a profile must have shown at least, by kind of evidence. */
@@ -293,6 +314,23 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
     ticks: 10_000,
     faultEveryMs: [1000, 3000, 8000],
     expects: WAITS_SEEN,
+  },
+  /**
+   * Some tens of watches of all kinds, slow ones too, that end and go on at other nodes from newer and
+   * older cursors, while names change, leases end, leaders change and images are installed.
+   */
+  watching: {
+    name: "watching",
+    nodes: [3, 3, 3, 4, 5],
+    faults: [...ALL_FAULTS, "kill-leader", "pause-leader", "graceful-stop", "away"],
+    thinkMs: [80, 200],
+    clients: [3],
+    hasWatches: true,
+    operations: WATCHED_WORK,
+    keys: 4,
+    ticks: 7000,
+    faultEveryMs: [1000, 3000, 8000],
+    expects: WATCHES_SEEN,
   },
   "calm-five": { name: "calm-five", nodes: [5], faults: [], thinkMs: [1000], clients: [8] },
   /** Many nodes and groups under little load: how cost grows with the cluster. */

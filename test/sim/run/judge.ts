@@ -219,8 +219,9 @@ export function judge(plan: Plan, options: RunOptions = {}): Judged {
   const ofHistory = [...checkHistory(effective, historyOptions(plan)), ...ofMoves];
   const fenced = profile.operations === undefined ? result.fenced : unmeasured(result.fenced);
   const ofWaits = result.waits?.judge(history, checks.leaderships) ?? [];
+  const ofWatches = result.watches?.verdicts() ?? [];
   const granted = checkNothingGranted(history, result.lostAtMs);
-  const ofNodes = [...checks.verdicts(), ...ofBackups, ...ofWaits, fenced, granted];
+  const ofNodes = [...checks.verdicts(), ...ofBackups, ...ofWaits, ...ofWatches, fenced, granted];
   const all = [...ofNodes, ...ofHistory, worldOf(profile, result, ofNodes)];
   // What others are for has no least evidence here.
   const others = isAside ? [...ofMoves, ...(ranges?.all.map((one) => one.verdict()) ?? [])] : [];

@@ -42,6 +42,7 @@ import { Server } from "../world/server.js";
 import { guarded } from "../world/tripwire.js";
 import { World } from "../world/world.js";
 import { WaitWorld } from "../waiting/waitworld.js";
+import { WatchWorld } from "../watching/watchworld.js";
 
 /** Time in which a healed cluster must serve and agree (ms). */
 const PEACE_MS = 30_000;
@@ -80,6 +81,7 @@ export interface RunResult {
   readonly words: readonly string[];
   readonly backups: BackupRun | null;
   readonly waits: WaitWorld | null;
+  readonly watches: WatchWorld | null;
   /** Counts of what the world did beyond faults: torn sectors, lost names and so on. */
   readonly effects: Readonly<Record<string, number>>;
 }
@@ -128,6 +130,8 @@ class Run {
   readonly backups: BackupRun | null;
   /** null: nobody waits for locks. */
   readonly waits: WaitWorld | null;
+  /** null: nobody watches. */
+  readonly watches: WatchWorld | null;
   starts = 0;
   private admitted = 0;
   samples = 0;
@@ -158,6 +162,7 @@ class Run {
     this.backups = this.makeBackups();
     for (const server of this.servers) this.backups?.built(server);
     this.waits = this.makeWaits();
+    this.watches = this.makeWatches();
     for (let number = 1; number <= plan.clients; number++) {
       const { world, servers, history, counts, shared } = this;
       this.clients.push(new Client(world, plan, number, servers, history, counts, shared));
@@ -266,6 +271,12 @@ class Run {
     return new WaitWorld(parts, CLOCK_DRIFT);
   }
 
+  private makeWatches(): WatchWorld | null {
+    const { world, network, plan, servers } = this;
+    const { watches } = plan;
+    return watches === null ? null : new WatchWorld({ world, network, plan, watches, servers });
+  }
+
   private makeUpgrades(): Upgrades | null {
     const { world, plan, servers, faults, checks } = this;
     const { upgrades } = plan;
@@ -290,6 +301,7 @@ class Run {
     this.checks.replicas?.began(server.nodeId, this.world.nowMs);
     this.ranges?.opened(server);
     this.waits?.opened(server);
+    this.watches?.opened(server);
     this.backups?.opened(server);
   }
 
@@ -361,6 +373,7 @@ class Run {
       this.ranges?.start();
       this.backups?.start();
       this.waits?.start();
+      this.watches?.start();
       this.measure();
       this.world.run(this.plan.ticks);
       this.peace();
@@ -439,6 +452,7 @@ class Run {
     this.ranges?.settle();
     this.backups?.settle();
     this.waits?.settle();
+    this.watches?.settle();
     this.faults.healAll();
     this.upgrades?.settle();
     const isFixed =
@@ -456,6 +470,7 @@ class Run {
     for (const client of this.clients) client.stop();
     this.backups?.stopClients();
     this.waits?.stop();
+    this.watches?.stop();
     while (world.nowMs < bound.endMs(world.nowMs, this.isHeldUp()) && !world.hasEnded) {
       world.run(world.nowMs + 500);
       const leastMs = LAST_CALLS_MS + (this.isLost ? LOST_PEACE_MS : 3000);
@@ -482,6 +497,7 @@ class Run {
     this.ranges?.rest();
     this.backups?.rest();
     this.waits?.rest();
+    this.watches?.rest();
     const { replicas } = this.checks;
     if (plan.placer === null || replicas === undefined) return;
     replicas.settled(peaceOf(servers, plan));
@@ -513,7 +529,7 @@ class Run {
     const reason = this.isLost ? unsettledLoss(this) : unsettled(this);
     if (reason !== null) return reason;
     const others = this.upgrades?.unfinished() ?? this.ranges?.unsettled() ?? null;
-    const open = others ?? this.backups?.unsettled() ?? null;
+    const open = others ?? this.backups?.unsettled() ?? this.watches?.unsettled() ?? null;
     if (open !== null) return open;
     if (this.waits?.isWaiting === true) return "somebody waits for a lock";
     return this.clients.some((client) => client.isWaiting) ? "a client still waits" : null;
@@ -574,6 +590,7 @@ class Run {
       effects,
       backups: this.backups,
       waits: this.waits,
+      watches: this.watches,
     };
   }
 }

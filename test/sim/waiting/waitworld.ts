@@ -21,6 +21,7 @@ import { WaitEndsOnce } from "../../judge/checkers/waits/wait-ends-once.js";
 import type { History } from "../../judge/history.js";
 import type { ClientCounts } from "../clients/client.js";
 import type { SharedWork } from "../clients/workload.js";
+import { handOverNowAndThen } from "../members/hand-overs.js";
 import type { Plan } from "../plan/plan.js";
 import type { HistoryRecorder } from "../../judge/history.js";
 import type { SimNetwork } from "../net/network.js";
@@ -94,7 +95,14 @@ export class WaitWorld {
   start(): void {
     for (const waiter of this.waiters) waiter.start();
     this.look();
-    this.handOver();
+    const { world, waits, servers } = this.parts;
+    handOverNowAndThen({
+      ...{ world, servers, prng: this.prng, everyMs: waits.handOverMs },
+      isOver: () => this.isOver,
+      given: () => {
+        this.counts["leaderships given away"] = (this.counts["leaderships given away"] ?? 0) + 1;
+      },
+    });
   }
 
   opened(server: Server): void {
@@ -214,29 +222,14 @@ export class WaitWorld {
   /** A moment longer: what had come together is worked off then. */
   private readonly wasTroubled = (fromMs: number, toMs: number): boolean =>
     this.troubledMs.some((atMs) => atMs >= fromMs - TROUBLE_MS && atMs <= toMs + LOOK_EVERY_MS);
-
-  private handOver(): void {
-    const { world, waits, servers } = this.parts;
-    const { handOverMs } = waits;
-    if (handOverMs === null) return;
-    world.schedule(1 + this.prng.below(2 * handOverMs), () => {
-      if (this.isOver) return;
-      const server = servers[this.prng.below(servers.length)];
-      server?.handOver(this.prng.chance(1, 2), (ordered) => {
-        for (let count = 0; count < ordered.length; count++) {
-          this.counts["leaderships given away"] = (this.counts["leaderships given away"] ?? 0) + 1;
-        }
-      });
-      this.handOver();
-    });
-  }
 }
 
 function add(into: Map<number, number>, name: number): void {
   into.set(name, (into.get(name) ?? 0) + 1);
 }
 
-function isHeldUp({ disk, rows }: Server, nowMs: number): boolean {
+/** Its disk or its store does not work as it should. */
+export function isHeldUp({ disk, rows }: Server, nowMs: number): boolean {
   const isHung = Math.max(disk.hungUntilMs, rows.hungUntilMs) > nowMs;
   return isHung || disk.isFull || rows.isFull || disk.slowness > 1;
 }

@@ -125,6 +125,25 @@ t.test("W11 an extend replaces the end: by a sooner one, and of a key that had n
   t.end();
 });
 
+t.test(
+  "W2 W11 the end of a lease is told once, also by a watch that had not read what is there",
+  (t) => {
+    const bench = new Bench();
+    const caller = watching(bench, WatchKind.key, "k");
+    t.same(caller.take(), ["created"]);
+    const slow = new WatchCaller(bench.operations);
+    slow.full = true;
+    slow.stream.create(1, watchRequest(WatchKind.prefix, "k"));
+    bench.world.settle();
+    bench.ask(set("k", "v", { expiresMs: 200 }));
+    bench.world.pass(1000);
+    slow.drain();
+    bench.world.settle();
+    t.same(slow.takeEvents(), ["set k v", "expired k"]);
+    t.end();
+  },
+);
+
 t.test("W9 SYNCED comes behind all that was answered before it was asked for", (t) => {
   const bench = new Bench();
   const caller = watching(bench, WatchKind.key, "k");
@@ -137,6 +156,21 @@ t.test("W9 SYNCED comes behind all that was answered before it was asked for", (
   caller.stream.sync(8, 99);
   bench.world.settle();
   t.same(caller.take(), ["synced 8 #"], "of no watch: at once");
+  t.end();
+});
+
+t.test("W13 a full stream is given no end of a barrier either", (t) => {
+  const bench = new Bench();
+  const caller = watching(bench, WatchKind.key, "k");
+  caller.take();
+  caller.room = 1;
+  caller.stream.sync(7, 0);
+  caller.stream.sync(8, 0);
+  bench.world.settle();
+  t.same(caller.take(), ["synced 7"]);
+  caller.drain();
+  bench.world.settle();
+  t.same(caller.take(), ["synced 8"]);
   t.end();
 });
 

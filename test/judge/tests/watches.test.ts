@@ -1,0 +1,390 @@
+/**
+ * The checkers of watching: each fires on what breaks its property, passes what keeps it, and is
+ * vacuous on too little.
+ */
+import t from "tap";
+import { WatchEventType, WatchKind } from "../../../src/base/result-types.js";
+import { type Change, Changes } from "../checkers/watches/changes.js";
+import { ExpiryTrue, type LeaseLook } from "../checkers/watches/expiry-true.js";
+import { type Mark, type ToldEvent, ToldWatch } from "../checkers/watches/told-watch.js";
+import { NoWatchers, WatchBounded } from "../checkers/watches/watch-bounded.js";
+import { WatchFindings } from "../checkers/watches/watch-findings.js";
+import type { Findings } from "../checkers/verdict.js";
+
+const { set, deleted, expired, locked, unlocked } = WatchEventType;
+const { sequenceReserved, sequenceDeleted } = WatchEventType;
+const NONE = { order: {}, committed: {}, resume: {}, barrier: {}, newest: {} };
+
+/** A world of one partition: the change number N is that of entry N, and was applied at N seconds. */
+class World {
+  readonly changes = new Changes();
+  readonly findings = new WatchFindings(NONE);
+  private index = 0;
+
+  change(type: number, name: string, told: Partial<Change> = {}): ToldEvent {
+    const index = ++this.index;
+    const sort = type >= sequenceDeleted - 2 ? "sequence" : type >= locked ? "lock" : "key";
+    const stamp = { l: index, c: 0, n: 0 };
+    const none = { revision: 0, incarnation: 0, token: 0n, value: null };
+    const made = { ...none, value: type === set ? `v${index}` : null, ...told };
+    const change: Change = {
+      ...{ sort, name, type, stamp, partition: 1, index, atMs: index * 1000 },
+      ...made,
+    };
+    this.changes.add(change);
+    return change;
+  }
+
+  watch(name: string, rest: Partial<ToldWatch["ask"]> = {}): ToldWatch {
+    const none = { initial: false, noValues: false, only: 0, hasFrom: false };
+    const ask = { kind: WatchKind.prefix, name, ...none, ...rest };
+    return new ToldWatch("w", ask, this.changes, this.findings);
+  }
+
+  /** What of the verdicts is no pass. */
+  get failed(): string[] {
+    const names = ["order", "committed", "resume", "barrier", "newest"] as const;
+    return names.filter((name) => this.findings[name].verdict().kind === "fail");
+  }
+}
+
+function tell(
+  watch: ToldWatch,
+  events: readonly ToldEvent[],
+  rest: Partial<Parameters<ToldWatch["told"]>[0]> = {},
+): Mark | null {
+  const none = { cursor: null, initial: false, merged: false, reset: false, sentMs: 0 };
+  return watch.told({ ...none, events, ...rest });
+}
+
+/** Judges what `act` makes of a world in which a watch of "k" is asked for at no time, and stands. */
+function judged(
+  act: (world: World, watch: ToldWatch) => void,
+  rest: Partial<ToldWatch["ask"]> = {},
+): string[] {
+  const world = new World();
+  const watch = world.watch("k", rest);
+  watch.begin(null, 0, false);
+  watch.created(1);
+  act(world, watch);
+  return world.failed;
+}
+
+t.test("13 each change in its order (W2, W3)", (t) => {
+  const three = (world: World): [ToldEvent, ToldEvent, ToldEvent] => [
+    world.change(set, "k"),
+    world.change(set, "k", { revision: 1 }),
+    world.change(deleted, "k", { revision: 2 }),
+  ];
+  t.same(
+    judged((world, watch) => void tell(watch, three(world))),
+    [],
+  );
+  t.same(
+    judged((world, watch) => {
+      const [a, , c] = three(world);
+      tell(watch, [a, c]);
+    }),
+    ["resume"],
+    "one is left out",
+  );
+  t.same(
+    judged((world, watch) => {
+      const [, b] = three(world);
+      tell(watch, [b]);
+    }),
+    ["resume"],
+    "the first one is left out",
+  );
+  t.same(
+    judged((world, watch) => {
+      const [a, b] = three(world);
+      tell(watch, [a, b, a]);
+    }),
+    ["order"],
+    "one comes again",
+  );
+  t.same(
+    judged((world, watch) => {
+      const a = world.change(set, "k/a");
+      const b = world.change(set, "k/b");
+      tell(watch, [b, a]);
+    }),
+    ["order"],
+    "not in the order of the log",
+  );
+  t.same(
+    judged((world, watch) => void tell(watch, [world.change(set, "other")])),
+    ["order"],
+    "another name",
+  );
+  t.same(
+    judged((world, watch) => void tell(watch, [world.change(set, "k")]), { noValues: true }),
+    ["order"],
+    "a value that nobody wants",
+  );
+  t.same(
+    judged((world, watch) => void tell(watch, [world.change(set, "k")]), { only: 1 << deleted }),
+    ["order"],
+    "a type that nobody wants",
+  );
+  t.same(
+    judged((world, watch) => {
+      const old = world.change(set, "k");
+      watch.begin(null, 5000, false);
+      watch.created(5001);
+      tell(watch, [old]);
+    }),
+    ["order"],
+    "what was before it was asked for",
+  );
+  t.end();
+});
+
+t.test("13 17 the state at the start, and the frontier (W4)", (t) => {
+  const begun = (act: (world: World, watch: ToldWatch) => void): string[] => {
+    return judged(act, { initial: true });
+  };
+  t.same(
+    begun((world, watch) => {
+      const a = world.change(set, "k/a");
+      tell(watch, [a], { initial: true });
+      tell(watch, [], { cursor: "c", sentMs: 1500 });
+      tell(watch, [world.change(set, "k/a", { revision: 1 }), world.change(set, "k/b")]);
+    }),
+    [],
+  );
+  t.same(
+    begun((world, watch) => {
+      const a = world.change(set, "k/a");
+      tell(watch, [a], { initial: true });
+      tell(watch, [a]);
+    }),
+    ["order"],
+    "planted 30: the event of a state that was read",
+  );
+  t.same(
+    begun((world, watch) => {
+      world.change(set, "k/a");
+      tell(watch, [world.change(set, "k/a", { revision: 1 })]);
+    }),
+    ["resume"],
+    "a state that was there is left out",
+  );
+  t.same(
+    begun((world, watch) => {
+      const a = world.change(set, "k/a");
+      world.change(set, "k/a", { revision: 1 });
+      watch.begin(null, 5000, false);
+      watch.created(5001);
+      tell(watch, [a], { initial: true });
+    }),
+    ["order"],
+    "a state of before it was asked for",
+  );
+  t.same(
+    begun((world, watch) => {
+      const gone = world.change(deleted, "k/a");
+      tell(watch, [gone], { initial: true });
+    }),
+    ["order"],
+    "what is gone is no state to begin with",
+  );
+  t.end();
+});
+
+t.test("15 nothing that did not happen, or not yet (W1)", (t) => {
+  t.same(
+    judged((world, watch) => {
+      const refused = { ...world.change(set, "k"), value: "another" };
+      tell(watch, [refused]);
+    }),
+    ["committed"],
+    "planted 25: what was asked for",
+  );
+  const early: ToldEvent = {
+    ...{ type: set, name: "k", revision: 0, incarnation: 0, token: 0n, value: "v1" },
+    stamp: { l: 1, c: 0, n: 0 },
+  };
+  t.same(
+    judged((_world, watch) => void tell(watch, [early])),
+    ["committed"],
+    "planted 26",
+  );
+  t.same(
+    judged((_world, watch) => void tell(watch, [early], { merged: true })),
+    ["committed"],
+  );
+  t.end();
+});
+
+t.test("17 a cursor: nothing behind it is missing (W5, W6, W7)", (t) => {
+  const gone = (act: (world: World, watch: ToldWatch, mark: Mark) => void): string[] => {
+    return judged((world, watch) => {
+      const mark = tell(watch, [world.change(set, "k", {})], { cursor: "c" });
+      world.change(set, "k", { revision: 1 });
+      world.change(deleted, "k", { revision: 2 });
+      if (mark !== null) act(world, watch, mark);
+    });
+  };
+  const all = (world: World): readonly Change[] => world.changes.of("key", "k");
+  const on = (watch: ToldWatch, mark: Mark, owesEach = false): void => {
+    watch.begin(mark, 4000, owesEach);
+    watch.created(4001);
+  };
+  t.same(
+    gone((world, watch, mark) => {
+      on(watch, mark, true);
+      tell(watch, all(world).slice(1));
+    }),
+    [],
+    "exactly what is behind it",
+  );
+  t.same(
+    gone((world, watch, mark) => {
+      on(watch, mark);
+      tell(watch, all(world).slice(2), { merged: true });
+    }),
+    [],
+    "or merged",
+  );
+  t.same(
+    gone((world, watch, mark) => {
+      on(watch, mark);
+      tell(watch, all(world).slice(2));
+    }),
+    ["resume"],
+    "one is left out",
+  );
+  t.same(
+    gone((world, watch, mark) => {
+      on(watch, mark, true);
+      tell(watch, all(world).slice(2), { merged: true });
+    }),
+    ["resume"],
+    "planted 33: merged, where each is owed",
+  );
+  t.same(
+    gone((world, watch, mark) => {
+      tell(watch, all(world).slice(2), { merged: true });
+      on(watch, mark);
+      tell(watch, [], { reset: true, initial: true });
+      tell(watch, [all(world)[1] as Change], { initial: true });
+    }),
+    ["order"],
+    "an older state, after the newest was told",
+  );
+  t.same(
+    gone((world, watch, mark) => {
+      on(watch, mark);
+      tell(watch, [], { reset: true, initial: true });
+      tell(watch, [], { cursor: "d", sentMs: 9000 });
+      t.equal(watch.missing(Infinity), null, "absence is told by a whole state");
+      world.change(set, "k", { value: "new" });
+      t.match(watch.missing(Infinity), /^set k/);
+    }),
+    [],
+  );
+  t.end();
+});
+
+t.test("14 16 what is missing by a barrier, and in the end (W6, W9)", (t) => {
+  const world = new World();
+  const watch = world.watch("k");
+  watch.begin(null, 0, false);
+  watch.created(1);
+  const a = world.change(set, "k");
+  world.change(expired, "k");
+  tell(watch, [a]);
+  t.equal(watch.missing(1500), null, "what came behind the barrier is not owed");
+  t.match(watch.missing(Infinity), /^expired k/, "planted 28 and 29: absence is not told");
+  const locks = world.watch("l", { kind: WatchKind.lockPrefix });
+  locks.begin(null, 2500, false);
+  locks.created(2501);
+  world.change(locked, "l", { token: 1n });
+  t.match(locks.missing(Infinity), /^locked l f1/, "planted 31: nothing came yet");
+  t.equal(locks.missing(3000), null);
+  world.change(unlocked, "l", { token: 1n });
+  const absent = { ...world.change(locked, "other", { token: 1n }), name: "l", token: 0n };
+  tell(locks, [{ ...absent, type: unlocked }], { merged: true, sentMs: 9000 });
+  t.equal(locks.missing(Infinity), null, "a lock without a row is free");
+  const sequences = world.watch("s", { kind: WatchKind.sequence });
+  sequences.begin(null, 0, false);
+  sequences.created(1);
+  tell(sequences, [world.change(sequenceReserved, "s", { revision: 1 })]);
+  t.equal(sequences.missing(Infinity), null);
+  t.same(world.failed, []);
+  t.end();
+});
+
+t.test("18 the end of a watched lease is committed in time (W11)", (t) => {
+  const judge = (...looks: readonly Partial<LeaseLook>[]): string => {
+    const expiry = new ExpiryTrue({ "ends that are watched": 1 });
+    const plain = { name: "k", partition: 1, sinceMs: 1, isAble: true, boundMs: 200 };
+    for (const look of looks) expiry.look({ atMs: 0, ...plain, ...look });
+    return expiry.verdict().kind;
+  };
+  t.equal(judge(), "vacuous");
+  t.equal(judge({ sinceMs: -1 }), "vacuous", "none is due");
+  t.equal(judge({ atMs: 0 }, { atMs: 200 }), "pass");
+  t.equal(judge({ atMs: 0 }, { atMs: 250 }), "fail");
+  t.equal(judge({ atMs: 0 }, { atMs: 100, isAble: false }, { atMs: 250 }), "pass");
+  const expiry = new ExpiryTrue({ "ends that were committed": 1 });
+  expiry.committed("k", 1);
+  t.equal(expiry.verdict().kind, "pass");
+  t.end();
+});
+
+t.test("19 20 what is kept is bounded, and nothing without watches (W13, W15, W16)", (t) => {
+  const judge = (act: (bounded: WatchBounded) => void): string => {
+    const bounded = new WatchBounded({ "looks at nodes": 1 });
+    act(bounded);
+    return bounded.verdict().kind;
+  };
+  const sizes = {
+    ...{ node: 1, historyBytes: 10, historyMaxBytes: 10, watches: 1, streams: 1 },
+    ...{ watchesMost: 1, streamsMost: 1 },
+  };
+  t.equal(
+    judge(() => undefined),
+    "vacuous",
+  );
+  t.equal(
+    judge((bounded) => bounded.look(sizes)),
+    "pass",
+  );
+  for (const more of [{ historyBytes: 11 }, { watches: 2 }, { streams: 2 }]) {
+    t.equal(
+      judge((bounded) => bounded.look({ ...sizes, ...more })),
+      "fail",
+    );
+  }
+  const given = (isFull: boolean, isEnd: boolean, sizeBytes: number): string =>
+    judge((bounded) => {
+      bounded.look(sizes);
+      bounded.delivered("w", isFull, isEnd, sizeBytes, 100);
+    });
+  t.equal(given(true, true, 1), "pass", "ends come to a full one too");
+  t.equal(given(true, false, 1), "fail");
+  t.equal(given(false, false, 101), "fail");
+  const unwatched = (kept: object): string => {
+    const nobody = new NoWatchers();
+    const none = { node: 1, filters: 0, leases: 0, historyBytes: 0, taps: 0, events: 0 };
+    nobody.look({ ...none, ...kept });
+    return nobody.verdict().kind;
+  };
+  t.equal(unwatched({}), "pass");
+  for (const kept of [{ filters: 1 }, { leases: 1 }, { historyBytes: 1 }, { taps: 1 }]) {
+    t.equal(unwatched(kept), "fail");
+  }
+  t.equal(new NoWatchers().verdict().kind, "vacuous");
+  t.end();
+});
+
+t.test("P-166 too little is vacuous", (t) => {
+  const verdicts = new WatchFindings().verdicts();
+  t.ok(verdicts.every(({ kind }) => kind === "vacuous"));
+  const of = (findings: Findings): string => findings.verdict().kind;
+  t.equal(of(new WatchFindings(NONE).barrier), "pass");
+  t.end();
+});
