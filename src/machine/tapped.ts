@@ -19,6 +19,8 @@ export interface ApplyTap {
   changed(applied: AppliedCommand): void;
   /** Another state took the place of all. */
   replaced(): void;
+  /** An entry came into the log, and is not applied. */
+  appended(index: number): void;
 }
 
 export function applyTapped(

@@ -10,6 +10,7 @@
 import { EMPTY_BYTES } from "../../base/bytes.js";
 import type { PartitionId } from "../../base/ids.js";
 import type { HardState, LogEntry } from "../../ports.js";
+import type { Machine } from "../../machine/machine.js";
 import type { RaftCore } from "../../raft/core.js";
 import type {
   CommittedRange,
@@ -47,6 +48,7 @@ export interface TargetGroup {
   readonly peers: GroupPeers;
   readonly cache: EntryCache;
   readonly applier: Applier;
+  readonly machine: Machine;
   readonly move: Move;
   /** Shortest election timeout (ms). */
   readonly electionMs: number;
@@ -118,6 +120,7 @@ export class EffectHandlers implements EffectsTarget {
 
   appended(entry: LogEntry): void {
     if (!this.group.members.isAlone) this.group.cache.put(entry);
+    this.group.machine.tap?.appended(entry.index);
   }
 
   send(message: Message): void {

@@ -14,6 +14,7 @@ import { textToByteKey } from "../../machine/store/keys.js";
 import { keyEvent, keyLeaseEnd, lockEvent, lockLeaseEnd } from "../../machine/watched-rows.js";
 import type { Filter, NameSort } from "./filters.js";
 import { Filters } from "./filters.js";
+import { LateCommits } from "./late-commits.js";
 import { WatchedLeases } from "./leases.js";
 import type { Position, Positions } from "./positions.js";
 import type { WatchTally } from "./watch-tally.js";
@@ -36,6 +37,7 @@ export class Feed {
   /** Filters with news. */
   readonly changed = new Set<Filter>();
   historyBytes = 0;
+  private readonly lateCommits: LateCommits;
   private isOn = false;
   /** Entries that were looked at. */
   private serial = 0;
@@ -50,6 +52,7 @@ export class Feed {
     private readonly tally: WatchTally,
     private readonly ears: FeedEars,
   ) {
+    this.lateCommits = new LateCommits(ports, (partition) => this.isWatched(partition));
     ports.onGroup((group) => {
       if (!this.isOn) return;
       // It may have been here before, and missed what happened meanwhile.
@@ -101,6 +104,13 @@ export class Feed {
     for (const partition of partitions) positions.set(partition, this.positionOf(partition));
     this.now.set(partitions, { serial: this.serial, positions });
     return positions;
+  }
+
+  private isWatched(partition: number): boolean {
+    for (const { watches, partitions } of this.filters.all()) {
+      if (watches.size > 0 && partitions.has(partition)) return true;
+    }
+    return false;
   }
 
   private positionOf(partition: number): Position {
@@ -158,6 +168,7 @@ export class Feed {
         this.ears.news();
       },
       changed: (applied) => this.note(group, applied, position),
+      appended: (index) => this.lateCommits.appended(group, index),
       replaced: () => {
         this.interrupted(partition);
         this.ears.replaced(partition, "image");

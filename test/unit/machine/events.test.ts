@@ -39,6 +39,7 @@ class Tapped extends Bench {
         if (event !== null) this.events.push(event);
       },
       replaced: () => void this.replacements++,
+      appended: () => undefined,
     };
   }
 
