@@ -16,7 +16,8 @@ import { scans } from "./scans.js";
 import { sequences } from "./sequences.js";
 import { starting } from "./starting.js";
 import { streams } from "./streams.js";
-import { lockAdmin, waits } from "./waits.js";
+import { lockAdmin, waits } from "./waiting/waits.js";
+import { elections, watches } from "./waiting/watches.js";
 import { endAll } from "../cluster/server-process.js";
 
 t.setTimeout(300_000);
@@ -27,6 +28,8 @@ t.test("one node", async (t) => {
   await t.test("locks (3.1, 4.1)", (t) => locks(t, node));
   await t.test("waiting for locks (4.8)", (t) => waits(t, node));
   await t.test("looking after locks (4.10)", (t) => lockAdmin(t, node));
+  await t.test("watches (2.8, 3.9, 4.9)", (t) => watches(t, node));
+  await t.test("elections (4.11)", (t) => elections(t, node));
   await t.test("sequences (3.2, 4.2)", (t) => sequences(t, node));
   await t.test("key/value (3.4, 4.3)", (t) => keys(t, node));
   await t.test("many-calls (3.4, K11)", (t) => many(t, node));

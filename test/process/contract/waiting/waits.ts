@@ -3,9 +3,9 @@
  * and who did it.
  */
 import type { Test } from "tap";
-import { sleep } from "../cluster/server-process.js";
-import type { Node } from "./node.js";
-import { type Json, post } from "./wire.js";
+import { sleep } from "../../cluster/server-process.js";
+import type { Node } from "../node.js";
+import { type Json, post } from "../wire.js";
 
 const LEASE_MS = 60_000;
 
