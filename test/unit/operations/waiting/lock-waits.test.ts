@@ -1,6 +1,7 @@
 /** Requests that wait for locks, on the real host and machine of one node. */
 import t from "tap";
 import { assert } from "../../../../src/base/assert.js";
+import { GATHERING_MAX_MS } from "../../../../src/base/limits.js";
 import { LockType } from "../../../../src/base/result-types.js";
 import type { LockAnswer, WaitControl } from "../../../../src/operations/api/requests.js";
 import type { TryLockRequest } from "../../../../src/operations/api/requests.js";
@@ -335,7 +336,7 @@ t.test("P-182 a place is not granted the lock a second time after its first leas
   const release = bench.send(unlock("r", "a"));
   bench.world.log.automatic = true;
   bench.world.log.sync();
-  bench.world.settle();
+  bench.world.pass(GATHERING_MAX_MS);
   t.match(release, [{ type: LockType.invalidOwner }]);
   t.match(b.answers, [{ type: LockType.locked }]);
   t.match(
@@ -362,7 +363,7 @@ t.test("Q2 who comes back while its grant is given back stands behind all others
   const again = send(bench, waiting("b", 29_000, 1, 60_000));
   bench.world.log.automatic = true;
   bench.world.log.sync();
-  bench.world.settle();
+  bench.world.pass(GATHERING_MAX_MS);
   t.match(c.answers, [{ type: LockType.locked }]);
   t.match(d.answers, [{ type: LockType.locked }], "its lease was over, and the next one has it");
   t.same(again.answers, []);
