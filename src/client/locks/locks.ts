@@ -37,6 +37,7 @@ import {
   type LockListOptions,
   type UnlockAnswer,
 } from "./lock-shapes.js";
+import { acquirePermit } from "./permits.js";
 import type { Watches } from "../watching/watches.js";
 import { watchLossOf } from "./loss-watch.js";
 import type { Caller, Operation } from "../call/operation.js";
@@ -209,6 +210,23 @@ export class Locks {
       const quiet = { deadlineMs: Math.max(QUIET_RELEASE_MIN_MS, options.leaseMs) };
       await handle.release(quiet).catch(() => undefined);
     }
+  }
+
+  /**
+   * Acquires one of the locks `name#0` to `name#(count - 1)`, so that at most `count` hold one: all
+   * are tried in random order, then one is waited for. Fair for each lock, not over all. Options,
+   * handle and rejections are those of `acquire`; `resource` of the handle says which it is.
+   *
+   * @example
+   * await using permit = await client.locks.permit("imports", 3, { leaseMs: 30_000, waitMs: 60_000 });
+   * if (permit.acquired) await load({ signal: permit.signal });
+   */
+  async permit(name: string, count: number, options: AcquireOptions): Promise<LockHandle> {
+    membersOf("options", options);
+    const { platform } = this.facts.caller;
+    const acquire = (resource: string, asked: AcquireOptions): Promise<LockHandle> =>
+      this.acquire(resource, asked);
+    return acquirePermit(acquire, () => platform.random(), textOf("name", name), count, options);
   }
 
   /**

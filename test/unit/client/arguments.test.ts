@@ -203,6 +203,7 @@ const METHODS: Readonly<Record<string, Readonly<Record<string, readonly Argument
   locks: {
     acquire: [resource, acquire],
     withLock: [resource, acquire, ["work", "work", () => Promise.resolve()]],
+    permit: [name, ["count", "int32", 1], acquire],
     tryLock: [resource, step],
     tryExtend: [resource, step],
     unlock: [resource, ["step", "group", { owner: "me" }, { ...CALL_IN, owner: "bytes" }]],
