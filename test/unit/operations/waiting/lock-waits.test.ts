@@ -336,6 +336,7 @@ t.test("P-182 a place is not granted the lock a second time after its first leas
   const release = bench.send(unlock("r", "a"));
   bench.world.log.automatic = true;
   bench.world.log.sync();
+  bench.world.settle();
   bench.world.pass(GATHERING_MAX_MS);
   t.match(release, [{ type: LockType.invalidOwner }]);
   t.match(b.answers, [{ type: LockType.locked }]);
@@ -363,6 +364,7 @@ t.test("Q2 who comes back while its grant is given back stands behind all others
   const again = send(bench, waiting("b", 29_000, 1, 60_000));
   bench.world.log.automatic = true;
   bench.world.log.sync();
+  bench.world.settle();
   bench.world.pass(GATHERING_MAX_MS);
   t.match(c.answers, [{ type: LockType.locked }]);
   t.match(d.answers, [{ type: LockType.locked }], "its lease was over, and the next one has it");
@@ -396,6 +398,7 @@ t.test("Q3 a release while the first try is on its way: the next one follows it"
   bench.world.log.automatic = true;
   bench.world.log.sync();
   bench.world.settle();
+  bench.world.pass(GATHERING_MAX_MS);
   t.match(release, [{ type: LockType.unlocked }]);
   t.match(b.answers, [{ type: LockType.locked }]);
   t.match(newcomer, [{ type: LockType.busy }]);
