@@ -2,6 +2,7 @@
  * The planted bugs of the whole node; the table of README.md is made from this list.
  */
 import { backupBugs } from "../../planted/backups/worlds.js";
+import { watchingBugs } from "../../planted/list/worlds.js";
 import { coreBugs } from "./core.js";
 import { diskBugs } from "./disk.js";
 import { hostBugs } from "./host.js";
@@ -27,6 +28,7 @@ const planted: readonly Mutation[] = [
   ...operationBugs,
   ...rangeBugs,
   ...backupBugs,
+  ...watchingBugs,
 ];
 
 /** Those that are caught. */

@@ -156,4 +156,24 @@ export const WHY_OPEN: ReadonlyMap<string, string> = new Map([
     "a parent is gone on from whatever its topology and its history are",
     "not tried in enough seeds yet; `test/unit/control/backup-plan.test.ts` and `test/unit/host/backups/log-backups.test.ts` find both parts",
   ],
+  [
+    "a mark overtakes the events before it",
+    "not tried in enough seeds yet; `test/unit/host/watching/transitions.test.ts` finds it",
+  ],
+  [
+    "a partition goes on to tell of keys that another one has",
+    "key ranges stay in the world of `watching`; `test/unit/host/watching/transitions.test.ts` finds it",
+  ],
+  [
+    "a lease more than are looked after is forgotten without a word",
+    "needs 200,000 watched leases; `test/unit/operations/watching` finds it",
+  ],
+  [
+    "an extend moves the end of a lease for nobody who watches",
+    "not tried in enough seeds yet; `test/unit/operations/watching` finds it",
+  ],
+  [
+    "what happened is forgotten with the last who watches",
+    "not tried in enough seeds yet; `test/unit/operations/watching` finds it",
+  ],
 ]);

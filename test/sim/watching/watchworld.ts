@@ -35,6 +35,8 @@ const EXPIRY_MS = 150;
 const WAYS = 8;
 /** Barriers of peace hold within this time (ms). */
 const LAST_BARRIERS_MS = 4000;
+/** Until what is applied somewhere is told everywhere, in peace (ms). */
+const ON_ITS_WAY_MS = 1500;
 /** How long nothing may happen when nobody watches (ms). */
 const QUIET_MS = 5000;
 
@@ -133,13 +135,16 @@ export class WatchWorld {
       this.watchers.some((each) => each.hasBarriers || !each.isStanding);
     do world.run(world.nowMs + LOOK_EVERY_MS * 10);
     while (world.nowMs < endMs && areOpen());
+    // Leases go on to end; what has just ended is on its way.
+    const knownMs = world.nowMs;
+    world.run(knownMs + ON_ITS_WAY_MS);
     const whole = (watcher: Watcher): boolean => watcher.isStanding && !watcher.hasBarriers;
     for (const watcher of this.watchers) {
       if (!whole(watcher)) newest.violation(`${watcher.name} in peace has no end of its barrier`);
       for (const told of watcher.watched()) {
         newest.count("watches in peace");
         newest.count("names in peace", this.changes.namesOf(told.ask).length);
-        const missing = told.missing(world.nowMs - LOOK_EVERY_MS);
+        const missing = told.missing(knownMs);
         if (missing !== null) newest.violation(`${told.id} does not know ${missing}`);
       }
     }

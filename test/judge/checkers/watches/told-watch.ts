@@ -317,7 +317,9 @@ export class ToldWatch {
   ): number {
     return list.findIndex((change, at) => {
       if (at < from || change.atMs < fromMs || !this.matches(change, event)) return false;
-      return isExpiry(change) || compareHlc(change.stamp, event.stamp) === 0;
+      // A retained revision that was extended has the stamp of that.
+      if (this.tellsRevisions || isExpiry(change)) return true;
+      return compareHlc(change.stamp, event.stamp) === 0;
     });
   }
 
