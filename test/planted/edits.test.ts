@@ -10,6 +10,7 @@ import {
 import { compileSource, type Edit, editedSources, plantedModules, sourceOf } from "./edits.js";
 import { mutations as coreMutations } from "./mutations.js";
 import { hostingBugs } from "./hosting.js";
+import { heirBugs } from "./locks/heirs.js";
 import { moverBugs } from "./ranges/mover.js";
 import { movedRangeBugs } from "./ranges/requests.js";
 import { placementBugs } from "./placement.js";
@@ -30,6 +31,7 @@ const all = [
   ...movedRangeBugs,
   ...rangeBugs,
   ...moverBugs,
+  ...heirBugs,
   ...nodeMutations,
   ...openNodeMutations,
 ];

@@ -1,0 +1,112 @@
+/**
+ * How a world begins: an idle lock, or one that is held, with who waits for it and perhaps heirs, so
+ * that a short history comes to what matters.
+ */
+import {
+  DRIFT_TICKS,
+  HORIZON,
+  NONE,
+  Phase,
+  Place,
+  type Row,
+  World,
+  askedOf,
+  copyRow,
+} from "./parts.js";
+
+function resetRow(row: Row): void {
+  row.isHeld = false;
+  row.base = { token: NONE, owner: NONE, waitId: 0, attempt: 0, note: null };
+  row.endMs = 0;
+  row.heirs = [];
+  row.listTerm = 0;
+  row.untilMs = 0;
+  row.top = NONE;
+}
+
+function reset(world: World): void {
+  world.time = 0;
+  world.active = 0;
+  world.term = 1;
+  world.lastStamp = 0;
+  resetRow(world.row);
+  world.messages.length = 0;
+  world.toldOwner.fill(0);
+  world.wasReleased.fill(0);
+  world.wasForced.fill(0);
+  world.topBelieved = NONE;
+  world.topHeard = NONE;
+  for (const machine of world.machines) {
+    machine.term = machine.index === 0 ? 1 : 0;
+    machine.clock = 0;
+    machine.driftedAt = -DRIFT_TICKS;
+    machine.suspendedUntil = 0;
+    machine.position = NONE;
+    machine.told = [];
+    machine.places = [];
+    machine.entries = [];
+    copyRow(machine.row, world.row);
+  }
+  for (const client of world.clients) {
+    client.phase = Phase.idle;
+    client.owner = client.id;
+    client.waitId = 0;
+    client.attempt = 0;
+    client.asked = 0;
+    client.token = NONE;
+    client.until = 0;
+    client.frozenUntil = 0;
+  }
+}
+
+/** The first client holds, all others wait at the first machine; `heirs` of them are named. */
+function occupy(world: World, lease: number, heirs: number): void {
+  const [leader] = world.machines;
+  const [holder, ...others] = world.clients;
+  if (leader === undefined || holder === undefined) return;
+  const { row } = world;
+  holder.phase = Phase.holding;
+  holder.waitId = 1;
+  holder.attempt = 2;
+  holder.lease = lease;
+  holder.token = 0;
+  holder.until = lease - world.margin;
+  row.isHeld = true;
+  row.base = { token: 0, owner: holder.owner, waitId: 1, attempt: 1, note: holder.owner };
+  row.endMs = lease;
+  row.top = 0;
+  world.toldOwner[0] = holder.owner + 1;
+  world.topBelieved = 0;
+  world.topHeard = 0;
+  for (const client of others) {
+    client.phase = Phase.waiting;
+    client.waitId = 1;
+    client.attempt = 1;
+    client.lease = lease;
+    client.sentAt = 0;
+    const place = new Place();
+    place.client = client.id;
+    place.owner = client.owner;
+    place.waitId = 1;
+    place.attempt = 1;
+    place.lease = lease;
+    place.note = client.owner;
+    leader.places.push(place);
+  }
+  row.heirs = leader.places.slice(0, heirs).map((place) => {
+    row.top++;
+    return { ...askedOf(place), token: row.top };
+  });
+  if (heirs > 0) {
+    row.listTerm = 1;
+    row.untilMs = HORIZON + lease;
+  }
+  copyRow(leader.row, row);
+}
+
+/** `heirs`: how many of those who wait are named at the begin; NONE: nobody has asked yet. */
+export function restart(world: World, margin: number, lease: number, heirs: number): void {
+  world.margin = margin;
+  reset(world);
+  if (heirs !== NONE) occupy(world, lease, heirs);
+}
