@@ -82,6 +82,8 @@ export function prolong(world: World, client: Client, machine: number): boolean 
   message.lease = client.lease;
   message.note = client.owner;
   message.sentAt = world.time;
+  // A lease that was told may be longer than the one that it asks for.
+  client.until = Math.min(client.until, world.time + client.lease - world.margin);
   return true;
 }
 
