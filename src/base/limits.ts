@@ -197,6 +197,10 @@ export const LOCK_NOTE_MAX_BYTES = 1024;
 export const LOCK_AUDIT_ROWS_MAX = 100_000;
 /** Watches of one stream. */
 export const WATCHES_PER_STREAM_MAX = 4096;
+/** Syncs of one stream that are not answered yet, each with the watches that it is about. */
+export const WATCH_SYNCED_MAX = 32_768;
+/** Reads at a time, on one node, of the present state of many names for watches. */
+export const WATCH_SCANS_MAX = 4;
 /** Names with a lease whose ends a node looks after for its watches. */
 export const WATCHED_LEASES_MAX = 200_000;
 /** Time between marks of a watch that its caller may ask for (ms). */

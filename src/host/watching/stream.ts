@@ -3,10 +3,11 @@
  *
  * Owns its watches. Invariants: 1. A full sink is given nothing but ends: watches stand where they
  * are, and hold nothing (W13). 2. SYNCED is given when all that it waits for was told (W9). 3. Each
- * watch has one end, and none after the stream is closed.
+ * watch has one end, and none after the stream is closed. 4. One round at a time serves all Syncs
+ * that came before it; of those that wait there are at most WATCH_SYNCED_MAX, with their watches.
  */
 import { WatchEnd, WatchMessageType } from "../../base/result-types.js";
-import { WATCHES_PER_STREAM_MAX } from "../../base/limits.js";
+import { WATCHES_PER_STREAM_MAX, WATCH_SYNCED_MAX } from "../../base/limits.js";
 import type { Filter } from "./filters.js";
 import type { WatchMessage, WatchRequest, WatchSink, WatchStream } from "./messages.js";
 import { type Draft, draft } from "./told.js";
@@ -52,6 +53,10 @@ export class Stream implements WatchStream {
   private readonly dirty = new Set<Watch>();
   private ends: WatchMessage[] = [];
   private readonly syncs: Sync[] = [];
+  /** What they are about, and they themselves. */
+  private synced = 0;
+  /** A round for Syncs is under way. */
+  private isLevelling = false;
   private isClosed = false;
   isAwake = false;
 
@@ -85,12 +90,32 @@ export class Stream implements WatchStream {
     if (this.isClosed) return;
     const one = this.watches.get(watchId);
     const watches = watchId === 0 ? [...this.watches.values()] : one === undefined ? [] : [one];
-    const sync: Sync = { syncId, watches, targets: null };
-    this.syncs.push(sync);
-    const partitions = new Set(watches.flatMap(({ filter }) => [...filter.partitions]));
+    if (this.synced + 1 + watches.length > WATCH_SYNCED_MAX) {
+      if (watches.length === 0) this.refuse(watchId, WatchEnd.overloaded, null);
+      for (const watch of watches) this.endWatch(watch, WatchEnd.overloaded, null);
+      return;
+    }
+    this.synced += 1 + watches.length;
+    this.syncs.push({ syncId, watches, targets: null });
+    if (!this.isLevelling) this.levelSyncs();
+  }
+
+  /** One round for all that have come. */
+  private levelSyncs(): void {
+    const open = this.syncs.filter(({ targets }) => targets === null);
+    if (open.length === 0) return;
+    const partitions = new Set<number>();
+    for (const filter of new Set(
+      open.flatMap(({ watches }) => watches.map((each) => each.filter)),
+    )) {
+      for (const partition of filter.partitions) partitions.add(partition);
+    }
+    this.isLevelling = true;
     this.home.level(this, partitions, () => {
-      sync.targets = watches.map(({ filter }) => filter.end);
+      this.isLevelling = false;
+      for (const sync of open) sync.targets = sync.watches.map(({ filter }) => filter.end);
       this.home.wake(this);
+      if (!this.isClosed) this.levelSyncs();
     });
   }
 
@@ -107,6 +132,7 @@ export class Stream implements WatchStream {
     this.dirty.clear();
     this.ends = [];
     this.syncs.length = 0;
+    this.synced = 0;
     this.home.closed(this);
   }
 
@@ -227,6 +253,7 @@ export class Stream implements WatchStream {
       });
       if (!isLevel) return;
       this.syncs.shift();
+      this.synced -= 1 + watches.length;
       const message = draft({ type: WatchMessageType.synced, syncId });
       this.sink.deliver({ ...message, watchIds: living.map(({ id }) => id) });
     }

@@ -64,6 +64,8 @@ t.test("the limits are the program's", (t) => {
     "forced releases kept per partition": `${config.lockAuditRetained}`,
     "images and logs that a node ships for backups": `${mib(limits.BACKUP_BYTES_PER_SECOND)}/s; a fifth of the event loop's time while it serves`,
     "watches of a node; of one stream": `${config.watchMaxWatchers}; ${limits.WATCHES_PER_STREAM_MAX}`,
+    "Syncs of a watch stream that wait, each with its watches; beyond, what one more is about ends as OVERLOADED": `${limits.WATCH_SYNCED_MAX}`,
+    "reads of many names at a time for watches of a node, the others wait": `${limits.WATCH_SCANS_MAX}`,
     "unsent bytes of a watch stream, then it is set back to its cursor": mib(
       config.watchStreamBufferBytes,
     ),

@@ -1,6 +1,6 @@
 /** What watches are told when a partition goes, comes as an image, or has other keys (W6, W14). */
 import t from "tap";
-import { WATCHED_LEASES_MAX } from "../../../../src/base/limits.js";
+import { WATCHED_LEASES_MAX, WATCH_SYNCED_MAX } from "../../../../src/base/limits.js";
 import { WatchKind } from "../../../../src/base/result-types.js";
 import { Prng } from "../../../../src/base/prng.js";
 import type { Command } from "../../../../src/machine/commands/command.js";
@@ -107,6 +107,51 @@ t.test("W9 SYNCED waits for the rounds of all partitions", (t) => {
   caller.drain();
   bench.settle();
   t.same(caller.take(), ["set p/b 1", "synced 6"]);
+  t.end();
+});
+
+t.test("W9 Syncs that came while a round was under way wait for one of their own", (t) => {
+  const bench = new WatchBench();
+  const group = bench.group(1);
+  const caller = watching(bench, WatchKind.key, "k");
+  group.rounds = "held";
+  caller.stream.sync(1, 1);
+  caller.stream.sync(2, 0);
+  caller.stream.sync(3, 1);
+  group.release();
+  bench.settle();
+  t.same(caller.take(), ["created", "synced 1"], "the round began before the others came");
+  group.release();
+  bench.settle();
+  t.same(caller.take(), ["synced 2", "synced 3"], "one for both");
+  t.end();
+});
+
+t.test("W16 P-185 Syncs without a leader: what one more is about ends, the stream goes on", (t) => {
+  const bench = new WatchBench();
+  const caller = watching(bench, WatchKind.key, "k");
+  caller.stream.create(2, watchRequest(WatchKind.key, "j"));
+  bench.settle();
+  caller.take();
+  bench.group(1).rounds = "held";
+  for (let at = 2; at <= WATCH_SYNCED_MAX; at += 2) caller.stream.sync(at, 1);
+  t.same(caller.take(), [], "as many as may wait");
+  caller.stream.sync(1, 2);
+  bench.settle();
+  t.same(caller.take(), ["ended overloaded #2"]);
+  caller.stream.sync(1, 0);
+  bench.settle();
+  t.same(caller.take(), ["ended overloaded"]);
+  caller.stream.create(3, watchRequest(WatchKind.key, "k"));
+  for (let at = 0; at < 3; at++) {
+    bench.group(1).release();
+    bench.settle();
+  }
+  t.equal(caller.messages.filter(({ syncId }) => syncId > 0).length, WATCH_SYNCED_MAX / 2);
+  caller.stream.sync(7, 3);
+  bench.group(1).release();
+  bench.settle();
+  t.same(caller.take().slice(-1), ["synced 7 #3"], "there is room again");
   t.end();
 });
 
