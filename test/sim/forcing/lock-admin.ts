@@ -128,7 +128,7 @@ export class LockAdmin {
     this.world.schedule(TIMEOUT_MS + AGAIN_MS, () => this.readAudit(null, []));
   }
 
-  /** Asks for the rest of the audit behind `cursor`, again until it is told: a server may be down. */
+  /** Asks for the rest of the audit behind `cursor`, of others again: a server may be down. */
   private readAudit(cursor: string | null, found: readonly LockAuditEntry[]): void {
     if (this.rows !== null) return;
     let isOver = false;

@@ -52,11 +52,12 @@ export class Dial {
       receiver.tell((events) => {
         const isOther = receiver.profile.nodeId !== to;
         const refusal = isOther ? "other-node" : events.admit(this.port.hello);
+        const forgets = receiver.forgetsOf(from);
         world.schedule(network.delayMs(to, from), () => {
           if (attempt !== this.attempt || network.isCut(to, from)) return;
           world.cancel(timeout);
           if (refusal !== null) return this.wasRefused(attempt, refusal, receiver);
-          this.judge(attempt, receiver);
+          this.judge(attempt, receiver, forgets);
         });
       });
     });
@@ -69,7 +70,8 @@ export class Dial {
     this.failed(attempt, REFUSED_PAUSE_MS);
   }
 
-  private judge(attempt: number, receiver: SimPeers): void {
+  /** `forgets`: of the receiver when it let this node in. */
+  private judge(attempt: number, receiver: SimPeers, forgets: number): void {
     this.port.tell((events) => {
       if (attempt !== this.attempt || this.state !== "connecting") return;
       const refusal = events.admit(receiver.hello);
@@ -79,8 +81,10 @@ export class Dial {
         receiver.tell((others) => others.refused(by, refusal, program));
         return this.failed(attempt);
       }
-      // The other process may have ended meanwhile; the connection then breaks at once.
-      if (!receiver.isListening) return this.failed(attempt);
+      // The other process may have ended meanwhile, or takes this node for no peer any more; the
+      // connection then breaks at once.
+      const isForgotten = receiver.forgetsOf(this.from) !== forgets;
+      if (!receiver.isListening || isForgotten) return this.failed(attempt);
       this.network.judged(this.port.profile, receiver.profile, true);
       this.state = "up";
       this.pauseMs = RECONNECT_FIRST_MS;

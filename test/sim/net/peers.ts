@@ -23,6 +23,8 @@ import { SimLink } from "./simlink.js";
 export class SimPeers implements PeerPort {
   private events: PeerEvents | null = null;
   private readonly links = new Map<number, SimLink>();
+  /** How often the connections of a node were ended here because it was no peer any more. */
+  private readonly forgets = new Map<number, number>();
   private wanted: readonly PeerAddress[] = [];
   private isClosed = false;
   private boot: PeerBoot = { bootNumber: 0, bootNonce: 0, earlierNonces: [] };
@@ -54,6 +56,11 @@ export class SimPeers implements PeerPort {
     return this.links.get(nodeId);
   }
 
+  /** A handshake during which this grows comes to nothing. */
+  forgetsOf(nodeId: number): number {
+    return this.forgets.get(nodeId) ?? 0;
+  }
+
   start(events: PeerEvents, boot: PeerBoot): void {
     assert(this.events === null && !this.isClosed, "a port is started once");
     this.events = events;
@@ -74,7 +81,9 @@ export class SimPeers implements PeerPort {
       link.letGo();
       // What that node sends here ends too; it may come again, and is judged again.
       this.life.at(0, () => {
-        if (!this.links.has(nodeId)) this.network.forgotten(this, nodeId);
+        if (this.links.has(nodeId)) return;
+        this.forgets.set(nodeId, this.forgetsOf(nodeId) + 1);
+        this.network.forgotten(this, nodeId);
       });
     }
     for (const peer of this.wanted) {
