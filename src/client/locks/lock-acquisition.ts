@@ -25,6 +25,8 @@ import { INT32_MAX } from "../../base/int64.js";
 
 /** A grant asked for so long ago (share of the lease) is confirmed by an extend first. */
 const CONFIRM_SHARE = 1 / 3;
+/** How much less than the service's clock this one may have counted of a wait (share). */
+const WAIT_DRIFT_SHARE = 0.001;
 const QUIET_RELEASE_MIN_MS = 1000;
 const QUIET_RELEASE_MAX_MS = 30_000;
 
@@ -138,8 +140,10 @@ export class Acquisition {
     const { request, ownOwner } = this.wish;
     if (leaseLeftMs !== null && waitedMs !== null) {
       // Counted so nobody believes longer than the service, whichever try began the lease (Q6).
-      const beganMs = trace.sentMs + waitedMs;
-      const leftMs = beganMs + leaseLeftMs - clock.nowMs();
+      // After an hour of waiting clocks may be apart by more than the margin of a short lease.
+      const nowMs = clock.nowMs();
+      const beganMs = Math.min(nowMs, trace.sentMs + waitedMs * (1 - WAIT_DRIFT_SHARE));
+      const leftMs = beganMs + leaseLeftMs - nowMs;
       if (trace.doubtfulSentMs < 0) trace.doubtfulSentMs = trace.sentMs;
       if (leftMs > request.expiresMs * (1 - CONFIRM_SHARE)) {
         const told = { fencingToken, isNamed: true, waiters };
