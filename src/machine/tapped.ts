@@ -15,6 +15,8 @@ import type { StateDigest } from "./store/digest.js";
 export interface ApplyTap {
   /** An entry is about to be decided; the lease clock stands where it puts it. */
   begin(stamp: Hlc, leaseMs: number): void;
+  /** One of its commands is about to be decided: rows are to be read as they are before it. */
+  deciding(command: Command): void;
   /** One of its commands was decided, and wrote rows; they are to be read as they are now. */
   changed(applied: AppliedCommand): void;
   /** Another state took the place of all. */
@@ -35,6 +37,7 @@ export function applyTapped(
   for (const command of commands) {
     const { lapsedLocks } = context;
     const { low, high } = effects;
+    tap.deciding(command);
     const outcome = applyCommand(context, command);
     outcomes.push(outcome);
     // Every row that is written moves the digest.

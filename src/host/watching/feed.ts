@@ -9,6 +9,7 @@
 import { WATCH_HISTORY_MS } from "../../base/limits.js";
 import { WatchEventType } from "../../base/result-types.js";
 import type { Hlc } from "../../base/hlc.js";
+import type { Command } from "../../machine/commands/command.js";
 import { type AppliedCommand, type WatchEvent, eventOf } from "../../machine/events.js";
 import { textToByteKey } from "../../machine/store/keys.js";
 import { keyEvent, keyLeaseEnd, lockEvent, lockLeaseEnd } from "../../machine/watched-rows.js";
@@ -31,6 +32,12 @@ export interface FeedEars {
   tooManyLeases(filter: Filter): void;
 }
 
+/** An end of a lease that filters did not tell of. */
+interface MissedEnd {
+  readonly event: WatchEvent;
+  readonly filters: readonly Filter[];
+}
+
 export class Feed {
   readonly filters = new Filters();
   readonly leases = new WatchedLeases();
@@ -39,6 +46,8 @@ export class Feed {
   historyBytes = 0;
   private readonly lateCommits: LateCommits;
   private isOn = false;
+  /** Leases of some filters run that are not looked after. */
+  private missesLeases = false;
   /** Entries that were looked at. */
   private serial = 0;
   private readonly now = new WeakMap<
@@ -92,6 +101,7 @@ export class Feed {
       if (before.has(partition)) continue;
       isOther = true;
       filter.gap(partition, this.positionOf(partition));
+      this.missesLeases = true;
     }
     return isOther || before.size !== partitions.size;
   }
@@ -122,7 +132,9 @@ export class Feed {
 
   /** Forgets what is old, and filters that nobody came back for. */
   sweep(nowMs: number): void {
+    this.missesLeases = false;
     for (const filter of this.filters.all()) {
+      this.missesLeases ||= !filter.knowsLeases;
       const oldestMs = nowMs - WATCH_HISTORY_MS;
       while ((filter.at(filter.first)?.atMs ?? nowMs) < oldestMs) this.dropFirst(filter);
       if (filter.idleMs < oldestMs) this.remove(filter);
@@ -158,6 +170,7 @@ export class Feed {
   private tap(group: WatchGroup): void {
     const { partition, machine } = group;
     let position: Position | null = null;
+    let end: MissedEnd | null = null;
     machine.tap = {
       begin: (stamp, leaseMs) => {
         position = { l: stamp.l, c: stamp.c, leaseMs };
@@ -167,7 +180,13 @@ export class Feed {
         }
         this.ears.news();
       },
-      changed: (applied) => this.note(group, applied, position),
+      deciding: (command) => {
+        end = this.missesLeases && position !== null ? this.missedEnd(group, command) : null;
+      },
+      changed: (applied) => {
+        if (end !== null && position !== null) this.addMissed(group, end, applied.stamp, position);
+        this.note(group, applied, position);
+      },
       appended: (index) => this.lateCommits.appended(group, index),
       replaced: () => {
         this.interrupted(partition);
@@ -180,6 +199,7 @@ export class Feed {
   private interrupted(partition: number): void {
     this.serial++;
     this.leases.drop(partition);
+    this.missesLeases = true;
     for (const filter of this.filters.all()) {
       if (filter.partitions.has(partition)) filter.gap(partition, this.positionOf(partition));
     }
@@ -257,6 +277,7 @@ export class Feed {
     if (this.noteLease(partition, sort, name, leaseMs + command.expiresMs)) return;
     for (const filter of covering) {
       filter.knowsLeases = false;
+      this.missesLeases = true;
       this.ears.tooManyLeases(filter);
     }
   }
@@ -293,6 +314,42 @@ export class Feed {
     }
   }
 
+  /**
+   * The end of a lease that nobody looked after, and whose row the command may write over: no read
+   * of what is there finds it then.
+   */
+  private missedEnd({ partition, machine }: WatchGroup, command: Command): MissedEnd | null {
+    const overwritten = overwrittenBy(command);
+    if (overwritten === null) return null;
+    const { sort, name } = overwritten;
+    const filters = this.filters.of(sort, name);
+    const isCovered = filters.some(({ knowsLeases, partitions }) => {
+      return !knowsLeases && partitions.has(partition);
+    });
+    if (!isCovered) return null;
+    const { watched } = machine.reads;
+    const key = textToByteKey(name);
+    const keyRow = sort === "key" ? watched.key(key) : null;
+    const lockRow = sort === "lock" ? watched.lock(key) : null;
+    const endMs = (keyRow ?? lockRow)?.endMs ?? null;
+    const { leaseMs } = machine;
+    if (endMs === null || endMs > leaseMs) return null;
+    const state = keyRow === null ? null : keyEvent(name, keyRow, leaseMs);
+    const event = lockRow === null ? state : lockEvent(name, lockRow, leaseMs);
+    if (event === null || !isExpiry(event)) return null;
+    const missing = filters.filter((filter) => filter.misses(partition, event, endMs));
+    return missing.length === 0 ? null : { event, filters: missing };
+  }
+
+  private addMissed(
+    { partition }: WatchGroup,
+    { event, filters }: MissedEnd,
+    stamp: Hlc,
+    position: Position,
+  ): void {
+    this.add(partition, filters, { ...event, stamp }, position);
+  }
+
   private expire(group: WatchGroup, stamp: Hlc, position: Position): void {
     const { partition, machine } = group;
     const rows = machine.reads.watched;
@@ -319,9 +376,28 @@ export class Feed {
       }
       const state = keyRow === null ? null : keyEvent(name, keyRow, leaseMs);
       const event = lockRow === null ? state : lockEvent(name, lockRow, leaseMs);
-      const { expired, lockExpired } = WatchEventType;
-      if (event === null || (event.type !== expired && event.type !== lockExpired)) continue;
+      if (event === null || !isExpiry(event)) continue;
       this.add(partition, filters, { ...event, stamp }, position);
     }
+  }
+}
+
+function isExpiry({ type }: WatchEvent): boolean {
+  return type === WatchEventType.expired || type === WatchEventType.lockExpired;
+}
+
+/** The row that a command may write over although its lease has ended. */
+function overwrittenBy(command: Command): { sort: NameSort; name: string } | null {
+  switch (command.kind) {
+    case "kv-set":
+    case "kv-delete":
+      return { sort: "key", name: command.key };
+    case "try-lock":
+    case "lock-with-note":
+    case "try-unlock":
+    case "unlock-grant":
+      return { sort: "lock", name: command.resource };
+    default:
+      return null;
   }
 }

@@ -93,7 +93,10 @@ export class Filter {
     const batch = this.batches.shift();
     if (batch === undefined) return 0;
     this.firstNumber++;
-    this.since.set(batch.partition, batch.position);
+    const { partition, position } = batch;
+    const since = this.since.get(partition);
+    // What came before a gap is kept for who has all of it, and begins nothing.
+    if (since === undefined || isBehind(position, since)) this.since.set(partition, position);
     this.sizeBytes -= batch.sizeBytes;
     return batch.sizeBytes;
   }
@@ -103,6 +106,19 @@ export class Filter {
     this.since.set(partition, position);
     this.knowsLeases = false;
     this.gaps++;
+  }
+
+  /** Whether the end of a lease is behind the beginning of the history, and was not told. */
+  misses(partition: number, end: WatchEvent, endMs: number): boolean {
+    if (this.knowsLeases || !this.partitions.has(partition)) return false;
+    if (endMs <= (this.since.get(partition)?.leaseMs ?? Infinity)) return false;
+    const { type, name, revision, token } = end;
+    return !this.batches.some(({ events }) =>
+      events.some((told) => {
+        const isSame = told.type === type && told.name === name;
+        return isSame && told.revision === revision && told.token === token;
+      }),
+    );
   }
 
   /** Everything behind `positions` is in the history. */

@@ -32,6 +32,7 @@ class Tapped extends Bench {
     super();
     this.machine.tap = {
       begin: (_stamp, leaseMs) => void this.entries.push(leaseMs),
+      deciding: () => undefined,
       changed: (applied: AppliedCommand) => {
         const { command } = applied;
         const record = "name" in command ? this.machine.reads.getSequence(command.name) : null;

@@ -315,11 +315,15 @@ export class ToldWatch {
     from: number,
     fromMs = -Infinity,
   ): number {
+    const isSame = (change: Change, at: number): boolean =>
+      at >= from && change.atMs >= fromMs && this.matches(change, event);
+    const exact = list.findIndex((change, at) => {
+      return isSame(change, at) && compareHlc(change.stamp, event.stamp) === 0;
+    });
+    if (exact >= 0) return exact;
+    // A retained revision that was extended has the stamp of that.
     return list.findIndex((change, at) => {
-      if (at < from || change.atMs < fromMs || !this.matches(change, event)) return false;
-      // A retained revision that was extended has the stamp of that.
-      if (this.tellsRevisions || isExpiry(change)) return true;
-      return compareHlc(change.stamp, event.stamp) === 0;
+      return isSame(change, at) && (this.tellsRevisions || isExpiry(change));
     });
   }
 

@@ -91,3 +91,16 @@ t.test("the history of a filter is numbered, counted, and says where it begins",
   t.equal(filter.dropFirst(), 0);
   t.end();
 });
+
+t.test("P-186 what is forgotten of before a gap moves no beginning back (seed 8310257)", (t) => {
+  const filter = new Filters().take(WatchKind.key, "k");
+  if (filter === null) return t.end();
+  filter.partitions = new Set([4]);
+  filter.gap(4, { l: 1, c: 0, leaseMs: 10 });
+  filter.add(4, { l: 2, c: 0, leaseMs: 20 }, watchEvent(1, "k", { n: 1, l: 2, c: 0 }), 1);
+  filter.gap(4, { l: 9, c: 0, leaseMs: 90 });
+  filter.dropFirst();
+  t.notOk(filter.reaches(new Map([[4, { l: 3, c: 0, leaseMs: 30 }]])), "behind it the gap begins");
+  t.ok(filter.reaches(new Map([[4, { l: 9, c: 0, leaseMs: 90 }]])));
+  t.end();
+});

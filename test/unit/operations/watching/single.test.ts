@@ -144,6 +144,33 @@ t.test(
   },
 );
 
+t.test(
+  "W2 W11 an end that the next grant, or the next value, writes over is told before it (seed 8310157)",
+  (t) => {
+    const bench = new Bench();
+    bench.ask(lock("r", "a", 200));
+    bench.ask(set("r", "v", { expiresMs: 200 }));
+    const slow = [WatchKind.lockPrefix, WatchKind.prefix].map((kind) => {
+      const caller = new WatchCaller(bench.operations);
+      caller.full = true;
+      caller.stream.create(1, watchRequest(kind, "r"));
+      return caller;
+    });
+    bench.world.settle();
+    bench.world.pass(1000);
+    bench.ask(lock("r", "b", 60_000));
+    bench.ask(set("r", "w"));
+    for (const caller of slow) caller.drain();
+    bench.world.settle();
+    const told = slow.map((caller) => caller.takeEvents());
+    t.same(told, [
+      ["lockExpired r t0 a", "locked r t1 b"],
+      ["expired r", "set r w r1"],
+    ]);
+    t.end();
+  },
+);
+
 t.test("W9 SYNCED comes behind all that was answered before it was asked for", (t) => {
   const bench = new Bench();
   const caller = watching(bench, WatchKind.key, "k");
