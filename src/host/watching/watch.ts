@@ -93,10 +93,15 @@ export class Watch implements FilterWatch, DueItem {
   private goOn(cursor: Positions): void {
     const { filter } = this;
     this.positions = cursor;
-    if (filter.reaches(cursor)) {
+    if (filter.reaches(cursor) && (filter.knowsLeases || this.findsEnds(cursor))) {
       this.place = { number: filter.first, offset: 0 };
       this.skip = cursor;
     } else this.compare("resumed");
+  }
+
+  /** The rows still tell of leases that ended behind the positions. */
+  private findsEnds(positions: Positions): boolean {
+    return this.filter.kind === WatchKind.sequence || this.home.remembers(positions);
   }
 
   /**
@@ -244,6 +249,10 @@ export class Watch implements FilterWatch, DueItem {
       this.positions = home.positionsNow(filter);
       if (isQuiet) return WORKED;
       return told(draft({ type: WatchMessageType.mark, cursor: this.cursor(), ...this.stale() }));
+    }
+    if (scan.mode === "quiet" && !this.findsEnds(this.positions)) {
+      this.fallBack("behind");
+      return WORKED;
     }
     const slice = scan.next();
     if (slice.kind !== "events") return slice;

@@ -271,6 +271,25 @@ t.test("W7 a cursor from before what tells of deletions is gone: the whole state
   t.end();
 });
 
+t.test(
+  "W7 W11 an end whose row may be gone before it was read: the state anew (seed 8310330)",
+  (t) => {
+    const bench = new Bench({ tombstoneRetentionMs: 60_000 });
+    bench.ask(set("k", "v", { expiresMs: 200 }));
+    const slow = new WatchCaller(bench.operations);
+    slow.full = true;
+    slow.stream.create(1, watchRequest(WatchKind.prefix, "k"));
+    bench.world.settle();
+    bench.world.pass(61_000);
+    bench.ask(set("other", "1"));
+    slow.drain();
+    bench.world.settle();
+    t.ok(slow.take().includes("INITIAL RESET"));
+    t.equal(bench.operations.watches.tally.resets, 1);
+    t.end();
+  },
+);
+
 t.test("W8 FromRevision: the retained ones above it, then what comes", (t) => {
   const bench = new Bench();
   for (let number = 0; number < 5; number++) bench.ask(set("k", `v${number}`));
