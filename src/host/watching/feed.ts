@@ -11,13 +11,14 @@ import { WatchEventType } from "../../base/result-types.js";
 import type { Hlc } from "../../base/hlc.js";
 import type { Command } from "../../machine/commands/command.js";
 import { type AppliedCommand, type WatchEvent, eventOf } from "../../machine/events.js";
-import { textToByteKey } from "../../machine/store/keys.js";
+import { type ByteKey, textToByteKey } from "../../machine/store/keys.js";
 import { keyEvent, keyLeaseEnd, lockEvent, lockLeaseEnd } from "../../machine/watched-rows.js";
 import type { Filter, NameSort } from "./filters.js";
 import { Filters } from "./filters.js";
 import { LateCommits } from "./late-commits.js";
 import { WatchedLeases } from "./leases.js";
 import type { Position, Positions } from "./positions.js";
+import { Overtaken } from "./overtaken.js";
 import type { WatchTally } from "./watch-tally.js";
 import type { WatchGroup, WatchPorts, WatchSettings, WatchedState } from "./watching.js";
 
@@ -45,6 +46,7 @@ export class Feed {
   readonly changed = new Set<Filter>();
   historyBytes = 0;
   private readonly lateCommits: LateCommits;
+  private readonly overtaken: Overtaken;
   private isOn = false;
   /** Leases of some filters run that are not looked after. */
   private missesLeases = false;
@@ -62,6 +64,7 @@ export class Feed {
     private readonly ears: FeedEars,
   ) {
     this.lateCommits = new LateCommits(ports, (partition) => this.isWatched(partition));
+    this.overtaken = new Overtaken(() => (ports.isClosing() ? [] : ports.groups()));
     ports.onGroup((group) => {
       if (!this.isOn) return;
       // It may have been here before, and missed what happened meanwhile.
@@ -160,6 +163,7 @@ export class Feed {
   turn(isOn: boolean): void {
     this.isOn = isOn;
     if (!isOn) this.leases.clear();
+    this.overtaken.clear();
     if (this.ports.isClosing()) return;
     for (const group of this.ports.groups()) {
       if (isOn) this.tap(group);
@@ -167,10 +171,22 @@ export class Feed {
     }
   }
 
+  /** Whether what the partition has of the key is told: not where another one took it over. */
+  speaksFor(partition: number, key: ByteKey): boolean {
+    return this.overtaken.speaksFor(partition, key);
+  }
+
+  /** The partition has left the node. */
+  left(partition: number): void {
+    this.leases.drop(partition);
+    this.overtaken.left(partition);
+  }
+
   private tap(group: WatchGroup): void {
     const { partition, machine } = group;
     let position: Position | null = null;
     let end: MissedEnd | null = null;
+    this.overtaken.begins(group);
     machine.tap = {
       begin: (stamp, leaseMs) => {
         position = { l: stamp.l, c: stamp.c, leaseMs };
@@ -190,6 +206,7 @@ export class Feed {
       appended: (index) => this.lateCommits.appended(group, index),
       replaced: () => {
         this.interrupted(partition);
+        this.overtaken.begins(group);
         this.ears.replaced(partition, "image");
       },
     };
@@ -230,7 +247,12 @@ export class Feed {
       case "extend-grant":
         return this.extended(group, "lock", command.resource, applied, position);
       case "range-adopt":
+        this.overtaken.applied(group, command);
         return this.ears.replaced(group.partition, "moved");
+      case "range-close":
+      case "range-drop":
+      case "range-freeze":
+        return this.overtaken.applied(group, command);
       default:
     }
   }
@@ -244,6 +266,8 @@ export class Feed {
   ): void {
     const filters = this.filters.of(sort, name);
     if (!filters.some((filter) => filter.partitions.has(group.partition))) return;
+    const isLate = sort === "key" && this.overtaken.hasLate;
+    if (isLate && !this.speaksFor(group.partition, textToByteKey(name))) return;
     const record = sort === "sequence" ? group.machine.reads.getSequence(name) : null;
     const event = eventOf(applied, record);
     if (event === null) return;
@@ -364,7 +388,7 @@ export class Feed {
       const keyRow = sort === "key" ? rows.key(key) : null;
       const lockRow = sort === "lock" ? rows.lock(key) : null;
       const row = keyRow ?? lockRow;
-      if (row === null) continue;
+      if (row === null || (sort === "key" && !this.speaksFor(partition, key))) continue;
       const endMs = keyRow === null ? null : keyLeaseEnd(keyRow, leaseMs);
       const untilMs = lockRow === null ? endMs : lockLeaseEnd(lockRow, leaseMs);
       const filters = this.filters.of(sort, name);

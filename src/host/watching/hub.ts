@@ -15,6 +15,7 @@ import {
 } from "../../base/limits.js";
 import { DueHeap } from "../waiting/due-heap.js";
 import { kvKey, resourceKey, sequenceKey } from "../../machine/store/names.js";
+import type { ByteKey } from "../../machine/store/keys.js";
 import type { TimerHandle } from "../../ports.js";
 import { Confirmations } from "./confirmations.js";
 import { Expiries } from "./expiries.js";
@@ -189,6 +190,10 @@ export class WatchHub implements StreamHome, WatchHome {
     return this.feed.noteLease(partition, sort, name, endMs);
   }
 
+  speaksFor(partition: number, key: ByteKey): boolean {
+    return this.feed.speaksFor(partition, key);
+  }
+
   positionsNow(filter: Filter): Positions {
     return this.feed.positionsNow(filter);
   }
@@ -323,7 +328,7 @@ export class WatchHub implements StreamHome, WatchHome {
   }
 
   private left(partition: number): void {
-    this.feed.leases.drop(partition);
+    this.feed.left(partition);
     for (const filter of this.feed.filters.all()) {
       if (filter.partitions.has(partition)) this.endAll(filter, WatchEnd.notHosted, partition);
     }

@@ -38,6 +38,8 @@ export type ScanMode = "initial" | "merged" | "quiet";
 export interface ScanPorts {
   /** null: the partition is not here. */
   state(partition: number): WatchedState | null;
+  /** Whether what the partition has of the key is told. */
+  speaksFor(partition: number, key: ByteKey): boolean;
   /** False: there are too many. */
   noteLease(partition: number, sort: NameSort, name: string, endMs: number): boolean;
 }
@@ -138,7 +140,9 @@ export class Scan {
       const event =
         span.of === "locks"
           ? this.lockTold(partition, name, lockRow(value), state.leaseMs)
-          : this.keyTold(partition, name, wholeKvRow(value), state.leaseMs);
+          : this.ports.speaksFor(partition, key)
+            ? this.keyTold(partition, name, wholeKvRow(value), state.leaseMs)
+            : null;
       if (event !== null) {
         events.push(event);
         sizeBytes += eventBytes(event);

@@ -74,9 +74,14 @@ export class WatchBench {
   private readonly joined: ((group: WatchGroup) => void)[] = [];
   private readonly all: ReadonlySet<number>;
 
-  constructor(partitions = 2, settings: Partial<WatchSettings> = {}) {
+  /** `rowsOf`: what has the rows of a partition. */
+  constructor(
+    partitions = 2,
+    settings: Partial<WatchSettings> = {},
+    rowsOf: (id: number) => Bench = (id) => new Bench(undefined, id),
+  ) {
     for (let id = 1; id <= partitions; id++) {
-      this.groups.set(id, new FalseGroup(this, id, new Bench(undefined, id)));
+      this.groups.set(id, new FalseGroup(this, id, rowsOf(id)));
     }
     this.all = new Set(this.groups.keys());
     const { timer } = this;

@@ -77,6 +77,17 @@ export const watchingBugs: readonly RecordBug[] = [
   ]),
   recordBug(
     "P-186",
+    "a source that is late goes on to tell of keys that its target adopted",
+    MOVES,
+    "W14 P-186 what a late source",
+    [
+      "src/host/watching/overtaken.ts",
+      "if (source === target || machine.ownership.ownsNone(interval)) continue;",
+      "if (source !== target || machine.ownership.ownsNone(interval)) continue;",
+    ],
+  ),
+  recordBug(
+    "P-186",
     "a partition goes on to tell of keys that another one has",
     MOVES,
     "W14 a key that goes",

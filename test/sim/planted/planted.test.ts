@@ -22,7 +22,7 @@ const WORKERS = 2;
 const COMPARED_EVERY = 5;
 /** Exact, as the first sentence of README.md says them: no caught bug slides to the open ones unseen. */
 const CAUGHT = 147;
-const OPEN = 53;
+const OPEN = 54;
 const NOT_TRIED: Found = { seeds: [], seedsMax: 0, witness: "", quickest: null };
 
 interface Hunt {

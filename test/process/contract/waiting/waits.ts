@@ -2,12 +2,31 @@
  * Contract 4.8: requests that wait for locks, over REST, gRPC and the batch stream. Contract 4.10: lists of locks, forced release
  * and who did it.
  */
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import type { Test } from "tap";
 import { sleep } from "../../cluster/server-process.js";
 import type { Node } from "../node.js";
 import { type Json, post } from "../wire.js";
 
 const LEASE_MS = 60_000;
+
+/** Passes connections on to the port until it cuts all of them. */
+async function cuttingProxy(t: Test, port: number) {
+  const sockets: Socket[] = [];
+  const server = createServer((near) => {
+    const far = connect({ host: "127.0.0.1", port });
+    for (const socket of [near, far]) socket.on("error", () => undefined);
+    sockets.push(near, far);
+    near.pipe(far).pipe(near);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const cut = (): void => sockets.forEach((socket) => socket.destroy());
+  t.teardown(() => {
+    cut();
+    server.close();
+  });
+  return { base: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, cut };
+}
 
 export async function waits(t: Test, node: Node): Promise<void> {
   const { grpc } = node;
@@ -77,6 +96,32 @@ export async function waits(t: Test, node: Node): Promise<void> {
     await unlock("w/3", "a");
     t.match(await call("get-info", { resource: "w/3" }), { type: 102 }, "nobody was granted it");
   });
+
+  await t.test(
+    "Q8, Q9 a wait that a proxy cuts leaves the queue, and a repeat waits again",
+    async (t) => {
+      await lock("w/6", "a");
+      const proxy = await cuttingProxy(t, Number(new URL(node.http).port));
+      const body = { resource: "w/6", owner: "b", expiresMs: LEASE_MS, waitMs: 60_000, waitId: 7 };
+      const ask = (base: string, tries: number) =>
+        post(base, "/v1/locks/try-lock", { ...body, try: tries });
+      const cut = ask(proxy.base, 1).catch(() => null);
+      await queued("w/6", 1);
+      proxy.cut();
+      t.equal(await cut, null);
+      await queued("w/6", 0);
+      const again = ask(node.http, 65_537);
+      await queued("w/6", 1);
+      await unlock("w/6", "a");
+      t.match((await again).body, { type: 0, fencingToken: 1 });
+      await unlock("w/6", "b");
+      t.match(
+        await call("get-info", { resource: "w/6" }),
+        { type: 102 },
+        "nothing is left of the cut",
+      );
+    },
+  );
 
   await t.test("2.3, Q1 over gRPC: a shorter deadline counts", async (t) => {
     const request = { Resource: "w/4", Owner: Buffer.from("b"), ExpiresMs: 1000, Durability: 1 };

@@ -74,7 +74,7 @@ export async function watches(t: Test, node: Node): Promise<void> {
     await told.created(2, Kind.prefix, "wk/");
     await told.created(3, Kind.bucket, "wk");
     await told.created(4, Kind.lock, "wk");
-    await told.created(5, Kind.lockPrefix, "w");
+    await told.created(5, Kind.lockPrefix, "wk");
     await told.created(6, Kind.sequence, "wk");
     const first = await set("wk/a", "one");
     await set("wk/a", "two");

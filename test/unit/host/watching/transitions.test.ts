@@ -5,6 +5,8 @@ import { WatchKind } from "../../../../src/base/result-types.js";
 import { Prng } from "../../../../src/base/prng.js";
 import type { Command } from "../../../../src/machine/commands/command.js";
 import { WatchBench } from "../../../doubles/host/watch-bench.js";
+import { Move, Side } from "../../../doubles/machine/range-move.js";
+import { rangeGeneration } from "../../../../src/base/ids.js";
 import { Bench, lock, remove, set, unlock } from "../../../doubles/machine/bench.js";
 import { WatchCaller, watchRequest } from "../../../doubles/operations/watching.js";
 
@@ -186,6 +188,42 @@ t.test("W14 a key that goes to another partition is told from there", (t) => {
   t.same(caller.take(), ["set k 3 r1"]);
   t.end();
 });
+
+t.test(
+  "W14 P-186 what a late source brings of keys that its target adopted is told to nobody",
+  (t) => {
+    const world = { nowMs: 2000 };
+    const source = new Side(world, 0, 1, true);
+    const target = new Side(world, 0, 2, false);
+    // The replica of the source on this node is behind the one that moves the keys.
+    const bench = new WatchBench(2, {}, (id) => (id === 2 ? target : new Bench(undefined, id)));
+    const late = [set("b/a", "1"), set("b/m", "1"), set("b/m", "2"), set("b/a", "2")];
+    for (const command of late) source.do(command);
+    bench.apply(1, ...late.slice(0, 2));
+    const prefix = watching(bench, WatchKind.prefix, "b/");
+    const move = new Move(source, target, { keySpace: "b", startKey: "b/k", endKey: null });
+    const bounds = { maxBytes: 1 << 20, maxVisits: 100 };
+    move.begin();
+    while (!move.give("next", bounds));
+    const frozen = move.freeze();
+    t.equal(move.finish(bounds), "done");
+    bench.settle();
+    t.same(prefix.take(), ["created", "MERGED set b/m 2 r1", "mark"]);
+    bench.apply(2, set("b/m", "3"));
+    t.same(prefix.take(), ["set b/m 3 r2"]);
+    bench.apply(1, ...late.slice(2));
+    t.same(prefix.take(), ["set b/a 2 r1"], "of the keys that stayed alone");
+    const initial = watching(bench, WatchKind.prefix, "b/", { initial: true });
+    t.same(initial.takeEvents(), ["set b/a 2 r1", "set b/m 3 r2"], "nor when the state is read");
+    t.equal(frozen.status, "done");
+    const { keySpace, moveId, attempt } = move.named;
+    const interval = { startKey: "b/k", endKey: null, generation: rangeGeneration(4) };
+    bench.apply(1, { kind: "range-freeze", keySpace, moveId, attempt, ...interval });
+    bench.apply(1, set("b/b", "1"));
+    t.same(prefix.take(), ["set b/b 1"]);
+    t.end();
+  },
+);
 
 t.test("W7 a cursor of another cluster, as of before a restore: the whole state anew", (t) => {
   const bench = new WatchBench();
