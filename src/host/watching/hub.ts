@@ -24,6 +24,7 @@ import { type Filter, queryOf } from "./filters.js";
 import type { WatchRequest, WatchSink, WatchStream } from "./messages.js";
 import { type Positions, clusterMark, decodePositions, encodePositions } from "./positions.js";
 import { type PumpBudget, Stream, type StreamHome } from "./stream.js";
+import { ScanTurns } from "./scan-turns.js";
 import { Teller } from "./told.js";
 import { WatchTally } from "./watch-tally.js";
 import type { WatchPorts, WatchSettings, WatchedState } from "./watching.js";
@@ -42,6 +43,7 @@ type Refused = { readonly end: number; readonly partition: number | null };
 export class WatchHub implements StreamHome, WatchHome {
   readonly tally = new WatchTally();
   readonly teller = new Teller();
+  readonly turns = new ScanTurns();
   private readonly feed: Feed;
   private readonly confirmations: Confirmations;
   private readonly expiries: Expiries;
@@ -113,7 +115,8 @@ export class WatchHub implements StreamHome, WatchHome {
     if (cursor === "bad") return { end: WatchEnd.invalidInput, partition: null };
     const filter = this.feed.filter(kind, name, partitions);
     if (filter === null) return { end: WatchEnd.overloaded, partition: null };
-    const watch = new Watch(watchId, filter, request, this, (each) => stream.news(each));
+    const news = (each: Watch): void => stream.news(each);
+    const watch = new Watch(watchId, filter, request, this, news, () => stream.canTell);
     filter.watches.add(watch);
     filter.idleMs = Infinity;
     this.streamOf.set(watch, stream);
@@ -154,6 +157,10 @@ export class WatchHub implements StreamHome, WatchHome {
     this.marks.remove(watch);
     const { watchers } = this.tally;
     watchers[filter.kind] = (watchers[filter.kind] ?? 0) - 1;
+  }
+
+  full(): void {
+    this.turns.freeStuck();
   }
 
   closed(stream: Stream): void {
@@ -252,13 +259,17 @@ export class WatchHub implements StreamHome, WatchHome {
     const budget: PumpBudget = { deliveries: TURN_DELIVERIES, endMs: this.nowMs() + TURN_MS };
     const { awake } = this;
     this.awake = [];
+    // Whoever had its share comes behind those for whom nothing was left.
+    const served: Stream[] = [];
     for (const stream of awake) {
+      const isLeft = budget.deliveries > 0 && this.nowMs() < budget.endMs;
       stream.isAwake = false;
       if (stream.pump(budget) && !stream.isAwake) {
         stream.isAwake = true;
-        this.awake.push(stream);
+        (isLeft ? served : this.awake).push(stream);
       }
     }
+    for (const stream of served) this.awake.push(stream);
     this.teller.forget();
     this.isArmed = this.awake.length > 0;
     // Input first.

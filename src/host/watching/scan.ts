@@ -83,6 +83,11 @@ export class Scan {
     this.span = of === undefined ? null : { of, name: filter.name };
   }
 
+  /** It may be long. */
+  get isOfMany(): boolean {
+    return this.span !== null;
+  }
+
   get isDone(): boolean {
     return this.at >= this.partitions.length;
   }

@@ -26,6 +26,8 @@ export interface StreamHome {
     watchId: number,
     request: WatchRequest,
   ): Watch | { readonly end: number; readonly partition: number | null };
+  /** The sink takes nothing now. */
+  full(): void;
   /** The watch is over. */
   ended(watch: Watch): void;
   /** It was told something. */
@@ -146,6 +148,10 @@ export class Stream implements WatchStream {
     return this.watches.size === 0;
   }
 
+  get canTell(): boolean {
+    return !this.sink.isFull();
+  }
+
   mayRead(): boolean {
     return this.sink.mayRead();
   }
@@ -180,7 +186,10 @@ export class Stream implements WatchStream {
     this.ends = [];
     for (const end of ends) this.sink.deliver(end);
     for (const watch of this.dirty) {
-      if (this.sink.isFull()) return false;
+      if (this.sink.isFull()) {
+        this.home.full();
+        return false;
+      }
       if (budget.deliveries <= 0 || this.home.nowMs() >= budget.endMs) return true;
       budget.deliveries--;
       this.stepOf(watch);

@@ -15,6 +15,7 @@ import type { WatchRequest } from "./messages.js";
 import type { Positions } from "./positions.js";
 import { Revisions } from "./revisions.js";
 import { Scan, type ScanMode, type ScanPorts } from "./scan.js";
+import type { ScanTurns, Scanner } from "./scan-turns.js";
 import { type Draft, type Place, type Teller, type Told, draft, wanted } from "./told.js";
 import type { MergeReason, WatchTally } from "./watch-tally.js";
 
@@ -22,6 +23,7 @@ import type { MergeReason, WatchTally } from "./watch-tally.js";
 export interface WatchHome extends ScanPorts {
   readonly tally: WatchTally;
   readonly teller: Teller;
+  readonly turns: ScanTurns;
   /** Where the partitions of the filter stand now. */
   positionsNow(filter: Filter): Positions;
   cursorOf(filter: Filter, positions: Positions): string;
@@ -43,7 +45,7 @@ export type Step =
 const NOTHING: Step = { kind: "nothing" };
 const WORKED: Step = { kind: "worked" };
 
-export class Watch implements FilterWatch, DueItem {
+export class Watch implements FilterWatch, DueItem, Scanner {
   dueMs = 0;
   heapAt = -1;
   /** When it was told something last (monotonic ms). */
@@ -59,14 +61,19 @@ export class Watch implements FilterWatch, DueItem {
   private scan: Scan | null = null;
   private revisions: Revisions | null = null;
 
-  /** `news`: it has something to tell. */
+  /** `news`: it has something to tell. `canTell`: the stream takes it. */
   constructor(
     readonly id: number,
     readonly filter: Filter,
     readonly request: WatchRequest,
     private readonly home: WatchHome,
     private readonly news: (watch: Watch) => void,
+    private readonly canTell: () => boolean,
   ) {}
+
+  isHeard(): boolean {
+    return this.canTell();
+  }
 
   hasNews(): void {
     if (this.isRunning) this.news(this);
@@ -148,6 +155,7 @@ export class Watch implements FilterWatch, DueItem {
     const isBehind = scan?.mode === "merged";
     if (isBehind !== wasBehind) this.home.tally.behind += isBehind ? 1 : -1;
     this.scan = scan;
+    if (scan === null) this.home.turns.leave(this);
   }
 
   end(): void {
@@ -250,6 +258,7 @@ export class Watch implements FilterWatch, DueItem {
       if (isQuiet) return WORKED;
       return told(draft({ type: WatchMessageType.mark, cursor: this.cursor(), ...this.stale() }));
     }
+    if (scan.isOfMany && !home.turns.ask(this)) return NOTHING;
     if (scan.mode === "quiet" && !this.findsEnds(this.positions)) {
       this.fallBack("behind");
       return WORKED;
