@@ -4,13 +4,17 @@
  * loaded in turns by the same driver; each gets connections to all three nodes. Then the same with 20
  * ms between grant and release. Beside it the latency of one durable set by one client, and the
  * processor time of the servers for one hand-off. Run: npm run perf -- load/handoff; SVC_PERF_WAITERS
- * names other numbers of waiters ("16,256"), SVC_PERF_HELD=0 leaves the held ones out.
+ * names other numbers of waiters ("16,256"), SVC_PERF_HELD=0 leaves the held ones out, SVC_PERF_ETCD=0
+ * etcd; SVC_PERF_BASE names other built trees beside this one ("/a:/b"), then ephemeral locks are left
+ * out.
  *
  * Invariants: 1. A hand-off is a grant and the release before it: two operations of the driver. 2.
  * Outcomes other than Locked and Unlocked are told beside the figure. 3. Waiters of one window leave
  * before the next one begins; each window has a lock of its own.
  */
+import { existsSync } from "node:fs";
 import { loadavg } from "node:os";
+import { basename, join } from "node:path";
 import { endAll, serverMain, sleep } from "../../test/process/cluster/server-process.js";
 import { drive } from "./drive.js";
 import { EtcdNodes, etcdVersion } from "./etcd-nodes.js";
@@ -109,22 +113,35 @@ async function setLatency(address: string): Promise<void> {
   console.log(`one durable set by one client: p50 ${report.latencyMs.p50.toFixed(2)} ms`);
 }
 
-printMachine();
-const nodes = await LocalNodes.start([], 3, serverMain);
-const etcd = etcdVersion() === null ? null : await EtcdNodes.start();
-if (etcd === null) console.log("SKIPPED: etcd, which is not installed");
-try {
+/** The same work asked of three nodes by both wires, and of ephemeral locks where `withEphemeral`. */
+function sidesOf(name: string, nodes: LocalNodes, withEphemeral: boolean): Side[] {
   const addresses = nodes.ids.map((id) => `127.0.0.1:${nodes.portsOf(id).grpc}`);
   const own = { pids: nodes.pids, addresses };
+  const streams = ["--kind", "handoff", "--mode", "stream"];
   const sides: Side[] = [
-    { name: "here, batch streams", flags: ["--kind", "handoff", "--mode", "stream"], ...own },
-    { name: "here, unary", flags: ["--kind", "handoff", "--mode", "unary"], ...own },
-    {
-      name: "here, ephemeral, batch streams",
-      flags: ["--kind", "handoff-ephemeral", "--mode", "stream"],
-      ...own,
-    },
+    { name: `${name}, batch streams`, flags: streams, ...own },
+    { name: `${name}, unary`, flags: ["--kind", "handoff", "--mode", "unary"], ...own },
   ];
+  const flags = ["--kind", "handoff-ephemeral", "--mode", "stream"];
+  if (withEphemeral) sides.push({ name: `${name}, ephemeral, batch streams`, flags, ...own });
+  return sides;
+}
+
+printMachine();
+const trees = (process.env["SVC_PERF_BASE"] ?? "").split(":").filter((tree) => tree !== "");
+const bases = new Map<string, LocalNodes>();
+const nodes = await LocalNodes.start([], 3, serverMain);
+const isEtcdWanted = process.env["SVC_PERF_ETCD"] !== "0" && etcdVersion() !== null;
+const etcd = isEtcdWanted ? await EtcdNodes.start() : null;
+if (etcd === null) console.log("SKIPPED: etcd, which is not installed or not wanted");
+try {
+  for (const tree of trees) {
+    const main = join(tree, "dist", "bin", "svc-server.js");
+    if (existsSync(main)) bases.set(basename(tree), await LocalNodes.start([], 3, main));
+    else console.log(`SKIPPED: ${tree}, which is not built`);
+  }
+  const sides = [...bases].flatMap(([name, each]) => sidesOf(name, each, false));
+  sides.push(...sidesOf("here", nodes, bases.size === 0));
   if (etcd !== null) {
     const flags = ["--kind", "etcd-handoff", "--mode", "unary"];
     const etcdAddresses = [1, 2, 3].map((id) => `127.0.0.1:${etcd.clientPort(id)}`);
@@ -132,9 +149,10 @@ try {
   }
   await sleep(1000);
   await compare(sides);
-  await setLatency(addresses[0] ?? "");
+  await setLatency(`127.0.0.1:${nodes.portsOf(1).grpc}`);
   printMachine();
 } finally {
+  for (const each of bases.values()) await each.end();
   await nodes.end();
   await etcd?.end();
   await endAll();

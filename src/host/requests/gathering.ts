@@ -5,8 +5,10 @@
  * is on its way the other one queues, and would go as soon as that is applied, without those who
  * ask again a moment later. So entries would stay half as full as they could be for ever, and an
  * entry costs more than what is in it. Owns what is waited for. Invariants: 1. Nothing waits for
- * longer than the entry before it took, nor for longer than GATHERING_MAX_MS. 2. A caller who is
- * alone never waits. 3. Where nobody comes fewer are waited for after the next entry.
+ * longer than the entry before it took, nor for longer than GATHERING_MAX_MS. 2. Where one command
+ * came behind one alone nothing waits: these two callers may have nothing to do with each other, as
+ * where a lock is let go while somebody else tries to take it. 3. Where nobody comes fewer are
+ * waited for after the next entry.
  */
 import { GATHERING_MAX_MS } from "../../base/limits.js";
 
@@ -17,10 +19,10 @@ export class Gathering {
 
   /**
    * An entry of `commands` was applied that took `tookMs`, none is on its way, `queued` wait:
-   * together these are the callers there are.
+   * together these are the callers there are, unless it was one and one.
    */
   begin(commands: number, queued: number, tookMs: number, nowMs: number): void {
-    this.expected = commands + queued;
+    this.expected = Math.max(commands, queued) < 2 ? 0 : commands + queued;
     this.endMs = nowMs + Math.min(tookMs, GATHERING_MAX_MS);
   }
 

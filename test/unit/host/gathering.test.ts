@@ -21,6 +21,9 @@ t.test("P-071 the next entry waits for as many as there were, for one commit at 
   t.notOk(gathering.isOn(1, 100));
   gathering.begin(1, 0, 3, 100);
   t.notOk(gathering.isOn(1, 100), "who is alone does not wait");
+  gathering.begin(1, 1, 3, 100);
+  t.notOk(gathering.isOn(1, 100), "nor does who came behind another one alone");
+  t.equal(gathering.endOf(1), Infinity);
   t.end();
 });
 
@@ -91,5 +94,23 @@ t.test("P-071 one caller alone is never kept waiting, and who is left behind wai
   propose(group, "d", results);
   world.settle();
   t.equal(results.length, 24, "and at once the next time");
+  t.end();
+});
+
+t.test("P-071 a lock is let go at once behind a lone try of somebody else", (t) => {
+  const { world, group } = single();
+  const results: ProposalResult[] = [];
+  world.log.automatic = false;
+  world.batches = [];
+  propose(group, "try", results);
+  world.settle();
+  propose(group, "release", results);
+  world.settle();
+  t.equal(world.batches.length, 1, "the release queues while the try is on its way");
+  world.pass(3);
+  world.log.automatic = true;
+  world.log.sync();
+  world.settle();
+  t.equal(results.length, 2, "in the turn in which the try was applied");
   t.end();
 });
