@@ -18,6 +18,7 @@ import { SimNetwork } from "../net/network.js";
 import type { GroupSample, Observer } from "../world/observe.js";
 import { Operator } from "../members/operator.js";
 import { Upgrades } from "../members/upgrades.js";
+import type { PartitionId } from "../../../src/base/ids.js";
 import type { LogEntry } from "../../../src/ports.js";
 import { seenEntry } from "../world/seen-entry.js";
 import { Keeper } from "../members/keeper.js";
@@ -398,6 +399,7 @@ class Run {
   /** Sizes, and who runs. */
   private measure(): void {
     this.world.schedule(lookEveryMs(this.plan), () => {
+      const committed = this.committed();
       for (const server of this.servers) {
         const { running, nodeId, disk, rows } = server;
         if (running === null) continue;
@@ -414,7 +416,8 @@ class Run {
         }
         if (!life.isPaused) this.checks.ran?.(nodeId, life.number, nowMs);
         this.checks.refusedBy?.(nodeId, life.number, node.links.takenForLost);
-        this.checks.caughtUp?.(nodeId, snapshotsOf(server), this.lagOf(server));
+        const snapshots = server.snapshotsInstalled + facts.snapshotsInstalled;
+        this.checks.caughtUp?.(nodeId, snapshots, this.lagOf(server, committed));
       }
       if (this.checks.replicas !== undefined && this.plan.placer !== null) {
         lookAtPlacement(this.servers, this.network, this.checks.replicas, this.world.nowMs);
@@ -427,19 +430,29 @@ class Run {
    * Entries that leaders have committed and `server` has not applied, of the group where most are
    * missing.
    */
-  private lagOf({ running }: Server): number {
+  private lagOf({ running }: Server, committed: ReadonlyMap<PartitionId, number>): number {
     let lag = 0;
-    for (const { running: other } of this.servers) {
-      for (const group of other?.node.groups() ?? []) {
-        if (!group.isServing()) continue;
-        const own = running?.node.group(group.partition) ?? null;
-        // Who has no replica of a placed partition lacks nothing.
-        if (own === null && this.plan.placer !== null) continue;
-        const applied = own?.machine.appliedIndex ?? 0;
-        lag = Math.max(lag, group.facts().commitIndex - applied);
-      }
+    for (const [partition, index] of committed) {
+      const own = running?.node.group(partition) ?? null;
+      // Who has no replica of a placed partition lacks nothing.
+      if (own === null && this.plan.placer !== null) continue;
+      lag = Math.max(lag, index - (own?.machine.appliedIndex ?? 0));
     }
     return lag;
+  }
+
+  /** How far whoever serves each partition has committed. */
+  private committed(): ReadonlyMap<PartitionId, number> {
+    const committed = new Map<PartitionId, number>();
+    for (const { running } of this.servers) {
+      for (const group of running?.node.groups() ?? []) {
+        if (!group.isServing()) continue;
+        const { partition } = group;
+        const index = Math.max(committed.get(partition) ?? 0, group.facts().commitIndex);
+        committed.set(partition, index);
+      }
+    }
+    return committed;
   }
 
   private peace(): void {
