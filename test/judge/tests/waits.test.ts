@@ -6,6 +6,7 @@ import t from "tap";
 import { checkOneHolder } from "../checkers/clients/one-holder.js";
 import { checkTokensGrow } from "../checkers/clients/tokens-grow.js";
 import { Fifo } from "../checkers/waits/fifo.js";
+import { HeldTimes } from "../checkers/waits/held-times.js";
 import { type GoneWait, checkGone } from "../checkers/waits/gone-holds-nothing.js";
 import { checkHolderFirst } from "../checkers/waits/holder-first.js";
 import { type SeenGrant, checkLeaseFromGrant } from "../checkers/waits/lease-from-grant.js";
@@ -276,5 +277,43 @@ t.test("1 7 who waited believes by Q6, and its tokens grow like all others", (t)
   t.equal(holds([first, waited(900)]), "fail", "it was granted what another one holds");
   const backwards = historyOf([waited(1010), [2000, 2001, "c", wait("c", "Locked 1", 9000)]]);
   t.equal(checkTokensGrow(backwards, 1).kind, "fail");
+  t.end();
+});
+
+t.test("P-183 L12 programs of the library: one holds, tokens grow, and no wait has no end", (t) => {
+  const judge = (
+    holds: readonly (readonly [token: number, fromMs: number, untilMs: number])[],
+    tookMs = 10,
+    isOpen = false,
+  ): string => {
+    const times = new HeldTimes({ grants: 2, "handed over": 1 });
+    if (isOpen) times.asked("somebody waits");
+    for (const [token, fromMs, untilMs] of holds) {
+      times.ended(times.asked("a wait"), "granted", tookMs, 100);
+      const owner = `of ${token} from ${fromMs}`;
+      times.held({ resource: "r", owner, token: BigInt(token), askedMs: 0, fromMs, untilMs });
+    }
+    return times.verdict().kind;
+  };
+  const [first, next] = [[1, 10, 20] as const, [2, 20, 30] as const];
+  t.equal(judge([first, next]), "pass");
+  t.equal(judge([first]), "vacuous");
+  t.equal(judge([first, [2, 19, 30]]), "fail", "two hold it");
+  t.equal(judge([first, [1, 20, 30]]), "fail", "a token comes twice");
+  t.equal(
+    judge([
+      [2, 10, 20],
+      [1, 20, 30],
+    ]),
+    "fail",
+    "tokens go back",
+  );
+  t.equal(judge([first, next, [0, 25, 25]]), "pass", "told too late to hold anything");
+  t.equal(judge([first, next], 101), "fail", "an end that comes late");
+  t.equal(judge([first, next], 10, true), "fail", "a wait without an end");
+  const twice = new HeldTimes({});
+  const id = twice.asked("a wait");
+  for (const how of ["busy", "granted"] as const) twice.ended(id, how, 1, 10);
+  t.equal(twice.verdict().kind, "fail", "two ends");
   t.end();
 });

@@ -7,9 +7,16 @@ import { WatchEventType, WatchKind } from "../../../src/base/result-types.js";
 import { type Change, Changes } from "../checkers/watches/changes.js";
 import { ExpiryTrue, type LeaseLook } from "../checkers/watches/expiry-true.js";
 import { type Mark, type ToldEvent, ToldWatch } from "../checkers/watches/told-watch.js";
+import {
+  type StreamBatch,
+  type StreamEvent,
+  ToldStream,
+  checkToldStreams,
+} from "../checkers/watches/told-streams.js";
 import { NoWatchers, WatchBounded } from "../checkers/watches/watch-bounded.js";
 import { WatchFindings } from "../checkers/watches/watch-findings.js";
 import type { Findings } from "../checkers/verdict.js";
+import { type Line, type Made, historyOf, lock } from "./hand-made.js";
 
 const { set, deleted, expired, locked, unlocked } = WatchEventType;
 const { sequenceReserved, sequenceDeleted } = WatchEventType;
@@ -388,3 +395,93 @@ t.test("P-166 too little is vacuous", (t) => {
   t.equal(of(new WatchFindings(NONE).barrier), "pass");
   t.end();
 });
+
+type Told = readonly [what: string, how?: keyof StreamBatch];
+
+/** "set k 1" as an event: the number is a revision, and of locks a token; each set has a value of its own. */
+function streamEvent(what: string): StreamEvent {
+  const [type = "", name = "", number = "0"] = what.split(" ");
+  const text = type === "set" ? `${name}${number}` : null;
+  return { type, name, text, revision: BigInt(number), fencingToken: BigInt(number) };
+}
+
+function write(type: "set" | "delete", key: string, number: number): Made {
+  const plain = { key, ephemeral: false, expiresMs: 0 };
+  const result = { type: type === "set" ? "Set" : "Deleted", value: null } as const;
+  const condition = { compareValue: null, compareRevision: 0n, flags: 0 };
+  const set = { kind: "kv-set", ...plain, ...condition, value: `${key}${number}` } as const;
+  const remove = { kind: "kv-delete", ...plain, revision: -1n } as const;
+  return {
+    operation: type === "set" ? set : remove,
+    result: { ...result, revision: BigInt(number) },
+  };
+}
+
+/** What a watch of "k" since 5 ms, level at 1000 ms, is found to be; `told` a batch each. */
+function judgeStream(
+  told: readonly Told[],
+  lines: readonly Line[],
+  kind: number = WatchKind.key,
+): string {
+  const stream = new ToldStream("w", { kind, name: "k" }, false);
+  stream.startedMs = 5;
+  stream.levelMs = 1000;
+  for (const [what, how] of told) {
+    const plain = { cursor: "c", initial: false, merged: false, reset: false };
+    const batch = { ...plain, ...(how === undefined ? {} : { [how]: true }) };
+    stream.told({ ...batch, events: what === "" ? [] : [streamEvent(what)] }, 500);
+  }
+  const least = { "answered changes that were told": 1 };
+  return checkToldStreams([stream], historyOf(lines), [], least).kind;
+}
+
+t.test(
+  "W1 W2 W6 W9 what watchers of real nodes are told, beside what clients are answered",
+  (t) => {
+    const lines: readonly Line[] = [
+      [0, 1, "a", write("set", "k", 0)],
+      [10, 11, "a", write("set", "k", 1)],
+      [20, 21, "a", write("delete", "k", 2)],
+      [30, 31, "a", write("set", "k", 3)],
+    ];
+    const [one, two, three]: [Told, Told, Told] = [["set k 1"], ["deleted k 2"], ["set k 3"]];
+    t.equal(judgeStream([one, two, three], lines), "pass");
+    t.equal(judgeStream([], []), "vacuous");
+    t.equal(judgeStream([one, two], lines), "fail", "the newest is missing");
+    t.equal(judgeStream([two, three], lines), "fail", "the first is missing");
+    t.equal(judgeStream([one, three], lines), "fail", "one in the middle is missing");
+    t.equal(judgeStream([one, ["set k 3", "merged"]], lines), "pass", "it is merged over");
+    t.equal(judgeStream([one, ["", "reset"], ["set k 3", "initial"]], lines), "pass", "told anew");
+    t.equal(judgeStream([one, two, three, three], lines), "fail", "one comes twice");
+    t.equal(judgeStream([one, two, three, ["set k 1", "merged"]], lines), "fail", "it goes back");
+    t.equal(judgeStream([one, two, three, ["set k 4"]], lines), "fail", "nobody set that");
+    t.equal(judgeStream([one, two, three, ["set other 0"]], lines), "fail", "it is not watched");
+    t.equal(judgeStream([one, two, three, ["expired k 3"]], lines), "pass", "a lease ends");
+    const unsure: Line = [40, 41, "a", { ...write("set", "k", 4), result: "unknown" }];
+    t.equal(judgeStream([one, two, three, ["set k 4"]], [...lines, unsure]), "pass", "or not");
+    const no: Line = [40, 41, "a", { ...write("set", "k", 4), result: "refused" }];
+    t.equal(judgeStream([one, two, three, ["set k 4"]], [...lines, no]), "fail", "it was refused");
+
+    const held: readonly Line[] = [10, 20].map((atMs, at): Line => {
+      const made = lock("try-lock", `o${at}`, `Locked ${at}`, 1000, { resource: "k" });
+      return [atMs, atMs + 1, "a", made];
+    });
+    const [granted, over, next]: Told[] = [
+      ["locked k 0"],
+      ["unlocked k 0"],
+      ["locked k 1"],
+    ] as const;
+    const grants = (...told: (Told | undefined)[]): string =>
+      judgeStream(told as Told[], held, WatchKind.lock);
+    t.equal(grants(granted, over, next), "pass");
+    t.equal(grants(granted, next, granted), "fail", "tokens go back");
+    t.equal(grants(granted, over), "fail", "the next one is missing");
+
+    const cut = new ToldStream("w", { kind: WatchKind.key, name: "k" }, true);
+    const part = { cursor: null, initial: false, merged: true, reset: false };
+    cut.told({ ...part, events: [streamEvent("set k 1")] }, 1);
+    cut.goesOn("behind it");
+    t.same([cut.batches, cut.cursor, cut.stateOf("k")], [[], null, null], "void without a cursor");
+    t.end();
+  },
+);

@@ -19,6 +19,7 @@ import {
   withDrift,
 } from "../../judge/checkers/history-checks.js";
 import { Findings, type Verdict, allPass, verdictText } from "../../judge/checkers/verdict.js";
+import { checkToldStreams } from "../../judge/checkers/watches/told-streams.js";
 import { type History, HistoryRecorder, attemptLine } from "../../judge/history.js";
 import { BackupPlace, ChaosBackups } from "./backups.js";
 import { ChaosFaults, type FaultKind, isRangeKind } from "./faults.js";
@@ -26,6 +27,8 @@ import { isManyRead } from "./many.js";
 import { BLOCK_SIZE, ChaosNodes, WIPED_WORDS } from "./nodes.js";
 import { ChaosRanges, rangeFlags } from "./ranges.js";
 import { judgeRestored } from "./restored.js";
+import { WaitingClients } from "./waiting/waiting-clients.js";
+import { ChaosWatchers } from "./waiting/watchers.js";
 import { ChaosWorkload } from "./workload.js";
 
 /** Share of the objects whose history may need more than the budget of the search. */
@@ -65,6 +68,9 @@ const RESTORED_CHECKS = {
     ...{ answers: 50, allocations: 10, orders: 5, replays: 1, tokens: 10, beliefs: 5, reads: 20 },
   },
 };
+/** Programs that wait for locks, and that watch. */
+const WAITING = 6;
+const WATCHERS = 7;
 /** Clients go on with each restored cluster for so long. */
 const GO_ON_MS = 6000;
 /** Rate by which one clock of one machine may differ from itself between processes. */
@@ -93,6 +99,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     await elections.take();
     const deadline = performance.now() + options.durationMs;
     const clients = workload.run(options.clients);
+    const waits = new Waits(nodes, workload, prng, isRanged);
     const changes = ranges?.run();
     const backups =
       place === null ? null : new ChaosBackups(nodes, place, prng.fork("backups"), isRanged);
@@ -107,12 +114,14 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     const wiped = losesDisk ? [await loseDisk(nodes, 1 + pace.below(nodes.count), say)] : [];
     workload.stop();
     ranges?.stop();
-    await Promise.all([clients, changes]);
+    await Promise.all([clients, changes, waits.end()]);
     const unserved = await workload.sweep();
+    const peace = await waits.rest(history.history());
     workload.close();
     const recorded = history.history(performance.now());
     const verdicts = [
       ...judge(recorded, isRanged),
+      ...[peace, ...waits.verdicts(recorded)],
       workload.store.verdict(),
       effects(options, faults, nodes, terms),
       served(unserved, stuck),
@@ -125,6 +134,39 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   } finally {
     await nodes.end();
     place?.remove();
+  }
+}
+
+/** Clients that wait for locks and clients that watch, from the first fault to peace. */
+class Waits {
+  private readonly waiting: WaitingClients;
+  private readonly watchers: ChaosWatchers;
+  private readonly running: Promise<unknown>;
+
+  constructor(nodes: ChaosNodes, workload: ChaosWorkload, prng: Prng, isRanged: boolean) {
+    const eraAt = (nowMs: number): number => workload.eraAt(nowMs);
+    this.waiting = new WaitingClients(nodes, prng.fork("waiting"), eraAt);
+    this.watchers = new ChaosWatchers(nodes, prng.fork("watchers"), eraAt, isRanged);
+    this.running = Promise.all([this.waiting.run(WAITING), this.watchers.run(WATCHERS)]);
+  }
+
+  /** The last wait has its end, and whoever watches stands. */
+  async end(): Promise<void> {
+    this.waiting.stop();
+    this.watchers.stop();
+    await this.running;
+  }
+
+  async rest(history: History): Promise<Verdict> {
+    const verdict = await this.watchers.rest(history);
+    await Promise.all([this.waiting.close(), this.watchers.close()]);
+    return verdict;
+  }
+
+  verdicts(history: History): readonly Verdict[] {
+    const { waiting, watchers } = this;
+    const told = checkToldStreams(watchers.streams, history, waiting.grants);
+    return [told, waiting.times.verdict()];
   }
 }
 

@@ -63,7 +63,7 @@ t.test("three nodes under faults: every checker passes", async (t) => {
   const outcome = await runChaos({
     seed: 20,
     nodes: 3,
-    durationMs: 45_000,
+    durationMs: 42_000,
     clients: 16,
     // They have tests of their own, and would leave a short run too little to see of locks and sequences.
     ranges: false,
