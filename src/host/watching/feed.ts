@@ -7,7 +7,7 @@
  * looked at (W15). 4. Histories take `historyBytes` together at most: the oldest goes first.
  */
 import { WATCH_HISTORY_MS } from "../../base/limits.js";
-import { WatchEventType } from "../../base/result-types.js";
+import { WatchEventType, WatchKind } from "../../base/result-types.js";
 import type { Hlc } from "../../base/hlc.js";
 import type { Command } from "../../machine/commands/command.js";
 import { type AppliedCommand, type WatchEvent, eventOf } from "../../machine/events.js";
@@ -222,6 +222,17 @@ export class Feed {
     }
   }
 
+  /** The partition has keys that it had not: what stands there is told, and begins histories. */
+  private regained(partition: number): void {
+    for (const filter of this.filters.all()) {
+      const isOfKeys = filter.kind <= WatchKind.bucket;
+      if (isOfKeys && filter.partitions.has(partition)) {
+        filter.gap(partition, this.positionOf(partition));
+      }
+    }
+    this.ears.replaced(partition, "moved");
+  }
+
   private note(group: WatchGroup, applied: AppliedCommand, position: Position | null): void {
     const { command } = applied;
     if (position === null) return;
@@ -248,7 +259,10 @@ export class Feed {
         return this.extended(group, "lock", command.resource, applied, position);
       case "range-adopt":
         this.overtaken.applied(group, command);
-        return this.ears.replaced(group.partition, "moved");
+        return this.regained(group.partition);
+      // Nobody had these keys for a while: they were not read, and their leases ended unseen.
+      case "range-unfreeze":
+        return this.regained(group.partition);
       case "range-close":
       case "range-drop":
       case "range-freeze":
@@ -353,6 +367,7 @@ export class Feed {
     if (!isCovered) return null;
     const { watched } = machine.reads;
     const key = textToByteKey(name);
+    if (sort === "key" && !this.speaksFor(partition, key)) return null;
     const keyRow = sort === "key" ? watched.key(key) : null;
     const lockRow = sort === "lock" ? watched.lock(key) : null;
     const endMs = (keyRow ?? lockRow)?.endMs ?? null;

@@ -103,7 +103,20 @@ export class Watch implements FilterWatch, DueItem, Scanner {
     if (filter.reaches(cursor) && (filter.knowsLeases || this.findsEnds(cursor))) {
       this.place = { number: filter.first, offset: 0 };
       this.skip = cursor;
-    } else this.compare("resumed");
+    } else this.compareMoved();
+  }
+
+  /** Keys that moved have stamps of former partitions: no position says what was told of them. */
+  private compareMoved(): void {
+    const { filter, home, positions } = this;
+    const isOfKeys = filter.kind <= WatchKind.bucket;
+    const partitions = [...filter.partitions];
+    const isMoved = isOfKeys && partitions.some((each) => home.state(each)?.rows.isWhole === false);
+    if (!isMoved) return this.compare("resumed");
+    if (!home.remembers(positions)) return this.startOver();
+    this.positions = new Map();
+    this.compare("resumed");
+    this.positions = positions;
   }
 
   /** The rows still tell of leases that ended behind the positions. */

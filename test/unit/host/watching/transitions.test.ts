@@ -6,7 +6,7 @@ import { Prng } from "../../../../src/base/prng.js";
 import type { Command } from "../../../../src/machine/commands/command.js";
 import { WatchBench } from "../../../doubles/host/watch-bench.js";
 import { Move, Side } from "../../../doubles/machine/range-move.js";
-import { rangeGeneration } from "../../../../src/base/ids.js";
+import { attempt, moveId, rangeGeneration } from "../../../../src/base/ids.js";
 import { Bench, lock, remove, set, unlock } from "../../../doubles/machine/bench.js";
 import { WatchCaller, watchRequest } from "../../../doubles/operations/watching.js";
 
@@ -224,6 +224,44 @@ t.test(
     t.end();
   },
 );
+
+t.test("W2 W14 keys that were frozen, and are served again, are told as they are then", (t) => {
+  const bench = new WatchBench();
+  bench.apply(1, set("b/k", "1", { expiresMs: 500 }), set("b/m", "1"));
+  const before = watching(bench, WatchKind.prefix, "b/");
+  const move = { keySpace: "b", moveId: moveId(1) };
+  const interval = { startKey: null, endKey: null, generation: rangeGeneration(1) };
+  bench.apply(1, { kind: "range-freeze", ...move, ...interval, attempt: attempt(1) });
+  const meanwhile = watching(bench, WatchKind.prefix, "b/", { initial: true });
+  bench.pass(1000);
+  t.same(before.take(), ["created"], "nobody has them");
+  t.same(meanwhile.takeEvents(), []);
+  bench.apply(1, { kind: "range-unfreeze", ...move, attempt: attempt(2) });
+  t.same(before.takeEvents(), ["expired b/k", "set b/m 1"]);
+  t.same(meanwhile.takeEvents(), ["expired b/k", "set b/m 1"]);
+  t.end();
+});
+
+t.test("W7 W14 a watch that goes on is told what came with stamps of another partition", (t) => {
+  const world = { nowMs: 2000 };
+  const source = new Side(world, 0, 1, true);
+  const target = new Side(world, 0, 2, false);
+  const bench = new WatchBench(2, {}, (id) => (id === 2 ? target : source));
+  source.do(set("b/m", "1"));
+  // The stamps of the target are ahead.
+  while (target.machine.appliedIndex < 50) bench.apply(2, { kind: "advance-clock" });
+  const { cursor } = watching(bench, WatchKind.prefix, "b/");
+  source.do(set("b/m", "2"));
+  const move = new Move(source, target, { keySpace: "b", startKey: null, endKey: null });
+  const bounds = { maxBytes: 1 << 20, maxVisits: 100 };
+  move.begin();
+  while (!move.give("next", bounds));
+  move.freeze();
+  t.equal(move.finish(bounds), "done");
+  const prefix = watching(bench, WatchKind.prefix, "b/", { cursor });
+  t.same(prefix.take(), ["created", "MERGED set b/m 2 r1", "mark"]);
+  t.end();
+});
 
 t.test("W7 a cursor of another cluster, as of before a restore: the whole state anew", (t) => {
   const bench = new WatchBench();
