@@ -6,7 +6,13 @@ import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import t from "tap";
 import { hashPartition } from "../../../src/base/routing.js";
-import { type BackupInfo, BackupError, SvcClient } from "../../../src/client/mod.js";
+import {
+  type BackupInfo,
+  type ForcedRelease,
+  type LockAuditRecord,
+  BackupError,
+  SvcClient,
+} from "../../../src/client/mod.js";
 import {
   ServerProcess,
   endAll,
@@ -76,6 +82,23 @@ async function coordinated(): Promise<BackupInfo> {
     await sleep(1000);
   }
   throw new Error("no node takes a coordinated backup");
+}
+
+const REASON = "its holder hangs";
+
+/** Somebody is granted a lock, and an administrator ends that grant. */
+async function releaseByForce(client: SvcClient, resource: string): Promise<ForcedRelease> {
+  const { fencingToken } = await client.locks.tryLock(resource, {
+    owner: "hung",
+    leaseMs: LEASE_MS,
+  });
+  return client.locks.forceUnlock(resource, { fencingToken, reason: REASON });
+}
+
+async function auditOf(client: SvcClient): Promise<LockAuditRecord[]> {
+  const rows: LockAuditRecord[] = [];
+  for await (const row of client.locks.audit()) rows.push(row);
+  return rows;
 }
 
 /** What one writer knows of what it wrote. */
@@ -189,6 +212,10 @@ t.test("7.5 P-138 all disks are lost, and the cluster comes back from its backup
     t.ok(held.acquired, resource);
     tokens.set(resource, held.fencingToken);
   }
+  const forced = await releaseByForce(client, "hangs/before");
+  t.ok(forced.unlocked, "F3 a grant is ended by force");
+  const audit = await auditOf(client);
+  t.match(audit, [{ resource: "hangs/before", reason: REASON, auditId: forced.auditId }]);
   const load = new Load(client, writers);
   await load.comesOn();
 
@@ -247,6 +274,10 @@ t.test("7.5 P-138 all disks are lost, and the cluster comes back from its backup
     const taken = await again.locks.tryLock(resource, { owner: "other", leaseMs: 1000 });
     t.notOk(taken.acquired, "it is held");
   }
+  t.same(await auditOf(again), audit, "F5 who ended what by force, when and why, is kept");
+  const later = await releaseByForce(again, "hangs/before");
+  t.ok(later.auditId > forced.auditId, "F5 numbers go on");
+  t.match(await auditOf(again), [{ auditId: later.auditId }, ...audit], "the newest first");
   for (const [name, incarnation] of incarnations) {
     const now = await again.sequences.get(name);
     t.ok((now?.incarnation ?? -1n) > incarnation, `${now?.incarnation} > ${incarnation}`);

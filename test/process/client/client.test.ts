@@ -2,7 +2,7 @@
 import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import t from "tap";
+import t, { type Test } from "tap";
 import {
   AccessError,
   AlreadyExistsError,
@@ -407,15 +407,36 @@ t.test(
   },
 );
 
+/** Of a document, the examples in TypeScript. */
+function examplesOf(...paths: string[]): string[] {
+  const text = paths.map(readText).join("\n");
+  return [...text.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, block = ""]) => block);
+}
+
+/** The examples of the pages about waiting, each in a scope of its own, with what they take as given. */
+function pagesProgram(t: Test): string {
+  const given = [
+    'import type { SvcClient } from "svc";',
+    "declare const client: SvcClient;",
+    "declare function load(how: { signal: AbortSignal }): Promise<void>;",
+    "declare function apply(type: string, name: string, text: string | null): void;",
+    "declare function remember(cursor: string): Promise<void>;",
+    "declare function index(how: { signal: AbortSignal; epoch: bigint }): Promise<void>;",
+  ];
+  const scopes = ["locks", "watches", "elections"].flatMap((page) => {
+    const examples = examplesOf(`docs/${page}.md`);
+    t.ok(examples.length > 0, `docs/${page}.md has examples`);
+    return examples.map((body, at) => `export async function ${page}${at}() {\n${body}}`);
+  });
+  return [...given, ...scopes].join("\n");
+}
+
 t.test(
   "a program of another package: types resolve, the examples of the documents compile and run",
   async (t) => {
     const built = spawnSync(process.execPath, [join(root, "scripts/build-types.mjs")]);
     t.equal(built.status, 0, built.stdout.toString());
-    const documents = readText("README.md") + readText("docs/client.md");
-    const blocks = [...documents.matchAll(/```ts\n([\s\S]*?)```/g)].map(
-      (match) => match[1] as string,
-    );
+    const blocks = examplesOf("README.md", "docs/client.md");
     t.ok(blocks.length >= 6, "there are examples");
     const place = temporaryDirectory();
     mkdirSync(join(place.path, "node_modules"));
@@ -442,6 +463,7 @@ t.test(
       'console.log("done");',
     ].join("\n");
     writeFileSync(join(place.path, "program.ts"), text);
+    writeFileSync(join(place.path, "pages.ts"), pagesProgram(t));
     writeFileSync(
       join(place.path, "tsconfig.json"),
       JSON.stringify({
@@ -456,7 +478,7 @@ t.test(
           skipLibCheck: false,
           outDir: ".",
         },
-        files: ["program.ts"],
+        files: ["program.ts", "pages.ts"],
       }),
     );
     const compiled = spawnSync(
