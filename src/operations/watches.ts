@@ -94,7 +94,6 @@ function watchPorts(serving: Serving): WatchPorts {
     mapVersion: () => placement.mapVersion,
     clusterId: () => node.metaGroup().machine.meta.cluster()?.clusterId ?? "",
     isClosing: () => node.closing,
-    isLinked: (other) => node.isLinked(other),
     confirmThere(partition, deadlineMs, done) {
       ask(partition, { kind: "confirm-index", partition }, deadlineMs, done);
     },

@@ -5,10 +5,11 @@
  * Invariants: 1. Everything that arrives is stepped in the order of arrival, in the group's own
  * turn. 2. What wakes a group is decided in `quiescence.ts` alone. 3. A granted vote tells what is
  * known here of the leader's lease clock, in two members of the message that the core leaves at 0:
- * who does not know them ignores them.
+ * who does not know them ignores them. 4. How level this node is it knows from messages
+ * that arrive anyway: nothing is sent for it.
  */
 import type { RaftCore } from "../../raft/core.js";
-import type { Message } from "../../raft/state/types.js";
+import type { Membership, Message } from "../../raft/state/types.js";
 import type { Leadership } from "./leadership.js";
 import type { PeerOutbox } from "../replication/peer-outbox.js";
 import { Quiescence, type QuiescenceSettings } from "./quiescence.js";
@@ -37,6 +38,8 @@ export class GroupPeers implements InboxObserver {
   private readonly quiescence: Quiescence;
   readonly core: RaftCore;
   readonly leadership: Leadership;
+  /** When a node was heard that leads the group, or that this node leads (monotonic ms). */
+  private readonly heardMs = new Map<number, number>();
 
   constructor(private readonly parts: GroupPeersParts) {
     this.core = parts.core;
@@ -108,7 +111,12 @@ export class GroupPeers implements InboxObserver {
 
   after(message: Message, sign: HeartbeatSign): void {
     const { core, leadership } = this;
-    this.quiescence.after(message, this.parts.clock.monotonicMs());
+    const nowMs = this.parts.clock.monotonicMs();
+    this.quiescence.after(message, nowMs);
+    const isOfTerm = message.term === core.term;
+    if (isOfTerm && (core.role === "leader" || message.from === core.leader)) {
+      this.heardMs.set(message.from, nowMs);
+    }
     if (message.kind === "voteAnswer" && !message.reject && message.term === core.term) {
       const { context: term, rejectHint: leaseMs } = message;
       leadership.heardLease.toldByVoter(message.term, { term, leaseMs });
@@ -121,9 +129,32 @@ export class GroupPeers implements InboxObserver {
     this.parts.digests.told(sign.digest);
   }
 
+  /**
+   * When this node was level with the leader of the group last, as far as is known (monotonic ms):
+   * it heard the leader, or a majority heard that it leads. A group sleeps only with all that is
+   * committed, and whatever is new reaches it over the link.
+   */
+  levelMs(nowMs: number, { voters, votersOutgoing }: Membership): number {
+    const { core, leadership, heardMs } = this;
+    const heard = (node: number): number => {
+      if (node === core.id) return nowMs;
+      return this.isQuiesced && this.isLinked(node) ? nowMs : (heardMs.get(node) ?? -Infinity);
+    };
+    if (!leadership.isLeading)
+      return leadership.leader === 0 ? -Infinity : heard(leadership.leader);
+    if (!leadership.isServing) return -Infinity;
+    return Math.min(majorityMs(voters.map(heard)), majorityMs(votersOutgoing.map(heard)));
+  }
+
   /** The group sleeps no more: heartbeats tell the lease clock again. */
   woken(): void {
     const { leadership, parts } = this;
     leadership.heardLease.woken(parts.clockOf(leadership.leader));
   }
+}
+
+/** When a majority of them was heard. */
+function majorityMs(heard: readonly number[]): number {
+  if (heard.length === 0) return Infinity;
+  return [...heard].sort((a, b) => b - a)[Math.floor(heard.length / 2)] ?? -Infinity;
 }

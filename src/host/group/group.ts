@@ -295,6 +295,11 @@ export class Group {
     return this.replica.leadership.leader;
   }
 
+  /** When this node was level with the group's leader last, as far as is known (monotonic ms). */
+  levelMs(nowMs: number): number {
+    return this.replica.peers.levelMs(nowMs, this.membership);
+  }
+
   /** `hook` is called at every end of a leadership and every replacement of the state. */
   addReset(hook: ResetHook): void {
     this.replica.leadership.addReset(hook);

@@ -226,11 +226,11 @@ export class WatchHub implements StreamHome, WatchHome {
     const nowMs = this.nowMs();
     let staleMs = 0;
     for (const partition of partitions) {
-      const group = this.ports.group(partition);
-      const leader = group?.leaderNode() ?? 0;
-      const isLevel = group?.isServing() === true || (leader !== 0 && this.ports.isLinked(leader));
-      if (isLevel) this.levelMs.set(partition, nowMs);
-      else staleMs = Math.max(staleMs, nowMs - (this.levelMs.get(partition) ?? nowMs));
+      const heardMs = this.ports.group(partition)?.levelMs(nowMs) ?? -Infinity;
+      const levelMs = Math.max(heardMs, this.levelMs.get(partition) ?? -Infinity);
+      if (levelMs === -Infinity) continue;
+      this.levelMs.set(partition, levelMs);
+      staleMs = Math.max(staleMs, nowMs - levelMs);
     }
     return staleMs;
   }

@@ -17,6 +17,7 @@ export type WatchGroup = Pick<
   | "isServing"
   | "isLeader"
   | "leaderNode"
+  | "levelMs"
 >;
 
 export interface WatchPorts {
@@ -35,8 +36,6 @@ export interface WatchPorts {
   clusterId(): string;
   /** No row is to be read any more. */
   isClosing(): boolean;
-  /** Whether messages reach the node, as far as is known. */
-  isLinked(node: number): boolean;
   /**
    * Asks the leader of the partition, on another node, up to which entry everything is applied that
    * was answered before this call; null: it is not known in time. Never in the turn of the call.

@@ -23,6 +23,7 @@ export type GroupAccess = Pick<
   | "isServing"
   | "isLeader"
   | "leaderNode"
+  | "levelMs"
   | "addReset"
   | "addStopHook"
 >;

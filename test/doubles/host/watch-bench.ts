@@ -60,6 +60,9 @@ class FalseGroup implements WatchGroup {
   isServing = (): boolean => this.leader === 1;
   isLeader = (): boolean => this.leader === 1;
   leaderNode = (): number => this.leader;
+  /** When its leader was heard last; null: now. */
+  heardMs: number | null = null;
+  levelMs = (nowMs: number): number => this.heardMs ?? nowMs;
 }
 
 export class WatchBench {
@@ -99,7 +102,6 @@ export class WatchBench {
       mapVersion: () => this.version,
       clusterId: () => this.clusterId,
       isClosing: () => false,
-      isLinked: () => true,
       confirmThere: (_partition, _deadlineMs, done) => timer.soon(() => done(null)),
       wishClock: () => undefined,
     };

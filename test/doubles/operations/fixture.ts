@@ -82,6 +82,7 @@ function faulty(group: Group, faults: Faults, world: World): GroupAccess {
     isServing: () => group.isServing(),
     isLeader: () => group.isLeader(),
     leaderNode: () => group.leaderNode(),
+    levelMs: (nowMs) => group.levelMs(nowMs),
     addReset: (hook) => group.addReset(hook),
     addStopHook: (hook) => group.addStopHook(hook),
   };

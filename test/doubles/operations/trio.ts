@@ -97,6 +97,7 @@ class FalseGroup implements GroupAccess {
   isServing = () => this.isLeader();
   isLeader = () => this.trio.leaderOf(this.partition) === this.nodeId;
   leaderNode = () => this.trio.known(this.nodeId, this.partition);
+  levelMs = (nowMs: number) => nowMs;
   addReset = (hook: ResetHook) => void this.resets.push(hook);
   addStopHook = () => undefined;
 

@@ -127,6 +127,51 @@ void t.test("P-008 P-050 an isolated leader confirms nothing and steps down", (t
   t.end();
 });
 
+void t.test("W10 how level a node is it knows from what it hears, asleep too, at no cost", (t) => {
+  const cluster = new Cluster(3).ready();
+  const ids = [1, 2, 3];
+  const leader = cluster.serverOf(1) ?? 0;
+  const [cutOff = 0, other = 0] = ids.filter((id) => id !== leader);
+  const staleMs = (id: number): number => {
+    return cluster.nowMs - (cluster.node(id).group(partitionId(1))?.levelMs(cluster.nowMs) ?? 0);
+  };
+  cluster.pass(60_000);
+  const { frames } = cluster.network;
+  t.same(ids.map(staleMs), [0, 0, 0], "asleep, and linked");
+  t.equal(cluster.network.frames, frames, "nobody was asked");
+  write(cluster, "key1", []);
+  for (let at = 0; at < 30; at++) {
+    for (const node of cluster.nodes.values()) {
+      const group = node.group(partitionId(1));
+      if (group?.isServing() === true) propose(group, `key${at}`, [], cluster.nowMs + 10_000);
+    }
+    cluster.pass(100);
+  }
+  t.ok(Math.max(...ids.map(staleMs)) <= 1000, "awake");
+  cluster.network.cutOff(cutOff, false);
+  cluster.pass(10_000);
+  t.ok(staleMs(cutOff) >= 10_000, `cut off: ${staleMs(cutOff)}`);
+  t.ok(Math.max(staleMs(leader), staleMs(other)) <= 1000, "a majority is");
+  cluster.network.healAll();
+  cluster.pass(5000);
+  t.ok(Math.max(...ids.map(staleMs)) <= 1000, "all are again");
+  t.end();
+});
+
+void t.test("W10 P-008 a leader that nobody hears is level no more before it steps down", (t) => {
+  const cluster = new Cluster(3).ready();
+  const leader = cluster.serverOf(1) ?? 0;
+  const group = cluster.node(leader).group(partitionId(1));
+  group?.read(cluster.nowMs + 5000, () => undefined);
+  cluster.pass(200);
+  cluster.network.cutOff(leader, false);
+  const atMs = cluster.nowMs;
+  cluster.pass(700);
+  t.ok(group?.isServing());
+  t.ok((group?.levelMs(cluster.nowMs) ?? Infinity) <= atMs);
+  t.end();
+});
+
 void t.test("a follower that was away catches up from the log on disk", (t) => {
   const cluster = new Cluster(3, { entryCacheBytesMax: 1000 }).ready();
   const away = [1, 2, 3].find((id) => id !== cluster.serverOf(1)) ?? 0;

@@ -306,6 +306,26 @@ t.test("W10 P-187 a mark that was due while the stream was full comes behind its
   t.end();
 });
 
+t.test("W10 a mark says for how long no leader was heard, and above 30 s the watch ends", (t) => {
+  const bench = new WatchBench();
+  const caller = watching(bench, WatchKind.prefix, "p/", { progressMs: 1000 });
+  const staleMs = (): number => caller.messages.at(-1)?.staleMs ?? -1;
+  bench.pass(1000);
+  t.same([caller.take(), staleMs()], [["created", "mark"], 0]);
+  bench.group(2).heardMs = bench.timer.nowMs;
+  bench.pass(25_000);
+  t.equal(staleMs(), 25_000, "of the partition that is furthest behind");
+  bench.group(2).heardMs = bench.timer.nowMs - 200;
+  bench.pass(1000);
+  t.equal(staleMs(), 1200, "it was heard again");
+  bench.group(2).heardMs = -Infinity;
+  bench.pass(1000);
+  t.equal(staleMs(), 2200, "who leads is not known, but was");
+  bench.pass(28_000);
+  t.same(caller.take().at(-1), "ended stale");
+  t.end();
+});
+
 t.test("many watches of one stream are told together, whoever of them goes", (t) => {
   const bench = new WatchBench();
   const caller = new WatchCaller(bench.watches);
