@@ -24,6 +24,8 @@ export interface WatchRequest {
   readonly only: number;
   /** Longest time without a message (ms); 0 = as the node has it. */
   readonly progressMs: number;
+  /** A message ends before an entry that would bring more events; omitted = all that fit. */
+  readonly eventsMax?: number;
 }
 
 export interface WatchMessage {

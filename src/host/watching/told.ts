@@ -38,6 +38,8 @@ export interface Wants {
   readonly noValues: boolean;
   /** Sum of 2^type; 0 = all. */
   readonly only: number;
+  /** Of one message, unless one entry has more; omitted: as many as fit. */
+  readonly eventsMax?: number;
 }
 
 /** `event` as it is wanted; null: it is not. */
@@ -90,15 +92,18 @@ export class Teller {
     if (skip !== null || accepts !== null || from.offset > 0) {
       return collect(filter, from, positions, wants, skip, accepts);
     }
-    const { noValues, only } = wants;
+    const { noValues, only, eventsMax = Infinity } = wants;
     const last = this.last.get(filter);
     if (last?.from === from.number && last.end === filter.end) {
       // Of one partition, what was told before says nothing about where it leads.
       const isSame = last.positions === positions || filter.partitions.size === 1;
-      if (isSame && last.noValues === noValues && last.only === only) return last.told;
+      const isAsWanted = last.noValues === noValues && last.only === only;
+      if (isSame && isAsWanted && last.eventsMax === eventsMax) return last.told;
     }
     const told = collect(filter, from, positions, wants, null, null);
-    this.last.set(filter, { from: from.number, end: filter.end, noValues, only, positions, told });
+    const { number } = from;
+    const { end } = filter;
+    this.last.set(filter, { from: number, end, noValues, only, eventsMax, positions, told });
     return told;
   }
 
@@ -131,6 +136,9 @@ function collect(
     }
     const isNext = offset === 0 && events.length > 0;
     if (isNext && sizeBytes + batch.sizeBytes > WATCH_MESSAGE_BYTES) return told(false);
+    if (isNext && events.length + batch.events.length > (wants.eventsMax ?? Infinity)) {
+      return told(false);
+    }
     for (; offset < batch.events.length; offset++) {
       const event = wanted(batch.events[offset] as WatchEvent, wants);
       if (event === null || accepts?.(batch.partition, event.name) === false) continue;

@@ -2,7 +2,8 @@
  * `POST /v1/watch/poll`: what changed since a cursor, or the next that does.
  *
  * Owns the one watch of each request. Invariants: 1. An answer has the cursor behind all that it
- * tells: it ends with a log entry, or with the whole of a state. 2. A state that is larger than an
+ * tells: it ends with a log entry, or with the whole of a state; it has no more than `limit`
+ * events, unless one entry or the state has. 2. A state that is larger than an
  * answer may be is refused, never cut. 3. What is kept for an answer counts as unsent. 4. A client
  * that goes away, or that is answered, has no watch.
  */
@@ -50,7 +51,7 @@ const table = tableOf(
   bool("noValues", "events without values"),
   texts("only", "types of events; omitted = all"),
   optionalInt32("waitMs", `longest wait for events (milliseconds); omitted = ${WAIT_DEFAULT_MS}`),
-  int32("limit", `about so many events at most; omitted = ${LIMIT_DEFAULT}`),
+  int32("limit", `events at most, unless one log entry has more; omitted = ${LIMIT_DEFAULT}`),
 );
 
 /** One request that waits for what changes. */
@@ -61,6 +62,8 @@ class Poll implements WatchReceiver {
   private readonly events: WatchEvent[] = [];
   private heldBytes = 0;
   private cursor: string | null = null;
+  /** Events before the cursor. */
+  private wholeCount = 0;
   private initial = false;
   private merged = false;
   private reset = false;
@@ -86,13 +89,18 @@ class Poll implements WatchReceiver {
     });
     this.stream = port.watches.open(this, exchange.caller);
     // Its mark tells that the time is over: what is to be told comes before it.
-    this.stream.create(ONLY, { ...request, progressMs: Math.max(waitMs, WATCH_PROGRESS_MIN_MS) });
+    const progressMs = Math.max(waitMs, WATCH_PROGRESS_MIN_MS);
+    this.stream.create(ONLY, { ...request, progressMs, eventsMax: limit });
   }
 
   deliver(message: WatchMessage): void {
     if (this.exchange.hasEnded) return;
     const { created, events, mark, ended } = WatchMessageType;
     if (message.type === ended) return this.refuse(message.end);
+    if (this.isTooMuch(message)) {
+      this.events.length = this.wholeCount;
+      return this.answer(true);
+    }
     if (message.cursor !== null) this.cursor = message.cursor;
     if (message.type === created) {
       const { cursor, initial, fromRevision } = this.request;
@@ -105,8 +113,16 @@ class Poll implements WatchReceiver {
     }
     if (message.cursor === null) return;
     this.isInState = false;
-    if (this.events.length >= this.limit) this.answer();
+    this.wholeCount = this.events.length;
+    if (this.events.length >= this.limit) this.answer(true);
     else if (this.events.length > 0) this.answerSoon();
+  }
+
+  /** It goes beyond the limit, and something was told whole before it. */
+  private isTooMuch({ events, initial, merged, reset }: WatchMessage): boolean {
+    if (this.wholeCount === 0 || events.length === 0) return false;
+    const isState = initial || merged || reset;
+    return isState || this.events.length + events.length > this.limit;
   }
 
   /** False: there is too much of it, which was said. */
@@ -150,20 +166,26 @@ class Poll implements WatchReceiver {
     return this.exchange.isStillPermitted(ACCESS);
   }
 
+  /** No entry is told in part. */
+  private get isWhole(): boolean {
+    return this.wholeCount === this.events.length;
+  }
+
   /** Behind what else is told in this turn. */
   private answerSoon(): void {
     if (this.isAnswering) return;
     this.isAnswering = true;
     setImmediate(() => {
       this.isAnswering = false;
-      if (!this.exchange.hasEnded && !this.isInState) this.answer();
+      if (!this.exchange.hasEnded && !this.isInState && this.isWhole) this.answer();
     });
   }
 
-  private answer(): void {
+  /** `more`: the limit ended it. */
+  private answer(more = false): void {
     const { events, cursor, initial, merged, reset, staleMs, exchange } = this;
     this.leave();
-    const told = { events, cursor, initial, merged, reset, more: false, staleMs };
+    const told = { events, cursor, initial, merged, reset, more, staleMs };
     exchange.json(200, toldText(told));
   }
 

@@ -6,6 +6,7 @@ import { WatchEnd, WatchEventType, WatchMessageType } from "../../../src/base/re
 import { UnsentBytes } from "../../../src/base/unsent.js";
 import type { FakeWatchStream } from "../../doubles/front/watches.js";
 import { watchEvent } from "../../doubles/front/watches.js";
+import type { WatchMessage } from "../../../src/operations/api/requests.js";
 import { startRig, type Rig } from "./harness.js";
 
 t.setTimeout(300_000);
@@ -53,7 +54,7 @@ t.test("3.9 a poll asks as it was asked, and tells every member", async (t) => {
       watchId: 1,
       request: {
         ...{ kind: 5, name: "ключ", cursor: "c1", fromRevision: 9007199254740993n },
-        ...{ initial: true, noValues: true, only: 2 + 64, progressMs: 5000 },
+        ...{ initial: true, noValues: true, only: 2 + 64, progressMs: 5000, eventsMax: 10 },
       },
     },
   ]);
@@ -124,7 +125,33 @@ t.test(
   },
 );
 
-t.test("3.9 a poll gathers what comes in one turn, about limit events", async (t) => {
+t.test("3.9 a poll ends at the limit with more, and never within an entry", async (t) => {
+  const rig = await rigOf(t);
+  const events = (count: number) => Array.from({ length: count }, () => watchEvent({}));
+  const poll = async (at: number, given: Partial<WatchMessage>[]) => {
+    const asked = rig.post(POLL, { kind: "prefix", name: "k", cursor: "0", limit: 3 });
+    const watch = await opened(rig, at);
+    t.match(watch.calls, [{ request: { eventsMax: 3 } }]);
+    for (const message of given) watch.deliver(message);
+    const { body } = await asked;
+    const { events: told, cursor, more } = body as { events: []; cursor: string; more: boolean };
+    return [told.length, cursor, more];
+  };
+  const a = { events: events(2), cursor: "a" };
+  t.same(await poll(1, [a]), [2, "a", false]);
+  t.same(await poll(2, [a, { events: events(1), cursor: "b" }]), [3, "b", true]);
+  t.same(await poll(3, [a, { events: events(2), cursor: "b" }]), [2, "a", true]);
+  const part = { events: events(1), cursor: null, more: true };
+  t.same(await poll(4, [a, part, { events: events(1), cursor: "b" }]), [2, "a", true]);
+  const large = [
+    { ...part, events: events(4) },
+    { events: events(4), cursor: "b" },
+  ];
+  t.same(await poll(5, large), [8, "b", true], "one entry is told whole");
+  t.same(await poll(6, [a, { events: events(1), merged: true }]), [2, "a", true]);
+});
+
+t.test("3.9 a poll gathers what comes in one turn, to the limit", async (t) => {
   const rig = await rigOf(t);
   const asked = rig.post(POLL, { kind: "key", name: "k", cursor: "0", limit: 3 });
   const watch = await opened(rig, 1);

@@ -293,6 +293,28 @@ t.test(
   },
 );
 
+t.test("3.9 a message ends before the entry that would bring more events than are wanted", (t) => {
+  const bench = new WatchBench();
+  const caller = watching(bench, WatchKind.prefix, "p/", { eventsMax: 3 });
+  caller.full = true;
+  for (const count of [2, 1, 1, 5, 1]) {
+    bench.apply(1, ...Array.from({ length: count }, (_, at) => set(`p/${at}`, "x")));
+  }
+  caller.drain();
+  bench.settle();
+  const told = caller.messages.filter(({ events }) => events.length > 0);
+  t.same(
+    told.map(({ events, cursor }) => [events.length, cursor !== null]),
+    [
+      [3, true],
+      [1, true],
+      [5, true],
+      [1, true],
+    ],
+  );
+  t.end();
+});
+
 t.test("W10 P-187 a mark that was due while the stream was full comes behind its events", (t) => {
   const bench = new WatchBench();
   const caller = watching(bench, WatchKind.key, "k", { progressMs: 100 });
