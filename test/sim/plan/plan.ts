@@ -21,6 +21,7 @@ import { type BackupPlan, backupPlan } from "./backup-plan.js";
 import { type DisasterPlan, disasterPlan } from "../faults/disaster.js";
 import type { FaultKind } from "../faults/kinds.js";
 import { type WaitPlan, waitPlan } from "../waiting/waitplan.js";
+import { NOTHING_ELSE, type WatchedWorld, watchedWorld } from "../watching/watchedworld.js";
 import { type WatchPlan, watchPlan } from "../watching/watchplan.js";
 import { type MemberPlan, memberPlan } from "../members/memberplan.js";
 import { RAISED_PERMITS, type UpgradePlan, upgradePlan } from "../members/upgradeplan.js";
@@ -211,6 +212,12 @@ function watchPlanOf(seed: number, { hasWatches }: Profile): WatchPlan | null {
   return hasWatches === true ? watchPlan(new Prng(seed).fork("watches")) : null;
 }
 
+/** Drawn apart from what is drawn of those who watch. */
+function watchedWorldOf(seed: number, { hasWatches }: Profile): WatchedWorld {
+  if (hasWatches !== true) return NOTHING_ELSE;
+  return watchedWorld(new Prng(seed).fork("what goes on beside watches"));
+}
+
 function keysOf(profile: Profile, drawn: number): number {
   return profile.keys ?? drawn;
 }
@@ -229,6 +236,7 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
   const hasOperators = profile.hasOperators === true;
   const members = hasOperators ? memberPlan(new Prng(seed).fork("members")) : null;
   const placed = placedPlanOf(seed, profile);
+  const beside = watchedWorldOf(seed, profile);
   const ranges = rangePlanOf(seed, profile, nodes);
   const backups = backupPlanOf(seed, profile, nodes);
   const watches = watchPlanOf(seed, profile);
@@ -256,6 +264,7 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
       ...(placed === null ? ranges?.host : {}),
       ...backups?.host,
       ...watches?.host,
+      ...beside.host,
     },
     segmentBytes: pick(prng, [64, 128, 512]) << 10,
     locks: pick(prng, [1, 3, 20]),
@@ -271,7 +280,7 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
       jitterMs: pick(prng, [0.1, 1, 20]),
       slowPerMillion: pick(prng, [0, 1000, 20_000]),
     },
-    members: placed === null ? members : placed.members,
+    members: placed === null ? (members ?? beside.members) : placed.members,
     upgrades: profile.hasUpgrades === true ? upgradePlan(new Prng(seed).fork("upgrades")) : null,
     placer: placed?.placer ?? null,
     ranges,
@@ -280,6 +289,7 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
     watches,
     disaster: disasterOf(seed, profile, nodes),
     ...(profile.segmentBytes === undefined ? {} : { segmentBytes: profile.segmentBytes }),
+    ...beside.others,
     without: [],
   };
   const {

@@ -159,6 +159,7 @@ const WATCHED = "what watches went through";
 /** What the watches of a hundred seeds must have gone through. */
 const WATCHES_SEEN = {
   ...{ [`${WATCHED}: catch-ups: behind`]: 20, [`${WATCHED}: catch-ups: resumed`]: 200 },
+  ...{ [`${WATCHED}: catch-ups: image`]: 10 },
   ...{ [`${WATCHED}: resets`]: 40, [`${WATCHED}: streams lost`]: 20 },
   ...{ [`${WATCHED}: stood still`]: 200, [`${WATCHED}: went elsewhere`]: 300 },
   "a barrier of watches holds: barriers over three partitions": 100,
@@ -317,7 +318,8 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
   },
   /**
    * Some tens of watches of all kinds, slow ones too, that end and go on at other nodes from newer and
-   * older cursors, while names change, leases end, leaders change and images are installed.
+   * older cursors, while names change, leases end, leaders change and images are installed; in some
+   * seeds nodes join and leave.
    */
   watching: {
     name: "watching",
