@@ -1,0 +1,126 @@
+/**
+ * Hundreds wait for one lock over four connections, and the node that leads it is killed: each wait ends, whoever is
+ * granted the lock has it alone, and no token comes twice.
+ *
+ * `SVC_WAITERS` says how many; its long form is 4096.
+ */
+import { join } from "node:path";
+import t from "tap";
+import { Prng } from "../../../src/base/prng.js";
+import { SvcClient, SvcError } from "../../../src/client/mod.js";
+import { HeldTimes } from "../../judge/checkers/waits/held-times.js";
+import {
+  type Addresses,
+  endAll,
+  foundersOf,
+  freePorts,
+  ServerProcess,
+  sleep,
+  temporaryDirectory,
+} from "../cluster/server-process.js";
+
+const NODES = 3;
+const CONNECTIONS = 4;
+const WAITERS = Number(process.env["SVC_WAITERS"] ?? 400);
+const RESOURCE = "hot";
+const WAIT_MS = 30_000;
+const DEADLINE_MS = 8000;
+/** A wait ends within its time, the deadline, and slack for a busy machine. */
+const BOUND_MS = WAIT_MS + DEADLINE_MS + 15_000;
+const LEASE_MS = 3000;
+/** So many were granted it when its leader is killed. */
+const BEFORE_KILL = 30;
+/** So many more are enough: whoever still waits then is cancelled. */
+const AFTER_KILL = 100;
+
+t.setTimeout(240_000);
+
+/** One partition of data: it is known who leads the lock. */
+function start(at: number, ports: readonly number[], path: string): ServerProcess {
+  return new ServerProcess([
+    ...[`--grpc-port=${ports[at]}`, "--http-port=0", "--https-port=off"],
+    ...[`--peer-port=${ports[NODES + at]}`, `--raft-nodeid=${at + 1}`],
+    ...[`--initial-cluster=${foundersOf(ports.slice(NODES))}`, "--initial-cluster-partitions=1"],
+    ...[`--storage-path=${join(path, `node-${at + 1}`)}`, "--log-level=warn"],
+  ]);
+}
+
+/** The node that leads the locks, by what it says itself. */
+async function leaderAt(addresses: readonly Addresses[]): Promise<number | undefined> {
+  for (let tries = 0; tries < 100; tries++) {
+    for (const [at, { http }] of addresses.entries()) {
+      const text = await (await fetch(`http://${http}/metrics`)).text();
+      if (text.includes('svc_raft_is_leader{partition="1"} 1')) return at;
+    }
+    await sleep(50);
+  }
+  return undefined;
+}
+
+t.test("Q2 Q5 Q11 many wait over 4 connections, and the leader is killed", async (t) => {
+  const directory = temporaryDirectory();
+  t.teardown(async () => {
+    await endAll();
+    directory.remove();
+  });
+  const ports = await freePorts(2 * NODES);
+  const nodes = Array.from({ length: NODES }, (_, at) => start(at, ports, directory.path));
+  const addresses = await Promise.all(nodes.map((node) => node.ready()));
+  const endpoints = ports.slice(0, NODES).map((port) => `127.0.0.1:${port}`);
+  const clients = Array.from({ length: CONNECTIONS }, () => {
+    return new SvcClient({ endpoints, channels: 1, deadlineMs: DEADLINE_MS, keepAliveMs: 1000 });
+  });
+  const least = {
+    grants: BEFORE_KILL + 1,
+    "handed over": BEFORE_KILL,
+    "waits that ended": WAITERS,
+  };
+  const times = new HeldTimes(least);
+  const prng = new Prng(1);
+  const abort = new AbortController();
+  let granted = 0;
+  let isOver = false;
+  const failures = new Map<string, number>();
+
+  const wait = async (at: number): Promise<void> => {
+    const client = clients[at % CONNECTIONS] as SvcClient;
+    const askedMs = performance.now();
+    const id = times.asked(`waiter ${at}`);
+    const took = (): number => performance.now() - askedMs;
+    const asked = { leaseMs: LEASE_MS, waitMs: WAIT_MS, renew: false, signal: abort.signal };
+    try {
+      const handle = await client.locks.acquire(RESOURCE, asked);
+      times.ended(id, handle.acquired ? "granted" : "busy", took(), BOUND_MS);
+      if (!handle.acquired) return;
+      granted++;
+      const fromMs = performance.now();
+      const sureMs = fromMs + handle.remainingMs;
+      if (prng.chance(1, 20)) await sleep(2);
+      const untilMs = handle.held ? performance.now() : Math.min(sureMs, performance.now());
+      const { fencingToken: token } = handle;
+      times.held({ resource: RESOURCE, owner: `${at}`, token, askedMs, fromMs, untilMs });
+      await handle.release().catch(() => undefined);
+    } catch (error) {
+      if (!(error instanceof SvcError)) throw error;
+      times.ended(id, abort.signal.aborted ? "cancelled" : "gave up", took(), BOUND_MS);
+      failures.set(error.code, (failures.get(error.code) ?? 0) + 1);
+    }
+  };
+  const all = Promise.all(Array.from({ length: WAITERS }, (_, at) => wait(at)));
+  void all.then(() => (isOver = true));
+  while (granted < BEFORE_KILL && !isOver) await sleep(5);
+  t.notOk(isOver, "the leader is killed while they wait");
+  const leader = await leaderAt(addresses);
+  t.ok(leader !== undefined, "somebody leads");
+  const atKill = granted;
+  await nodes[leader ?? 0]?.kill();
+  while (granted < atKill + AFTER_KILL && !isOver) await sleep(5);
+  abort.abort();
+  await all;
+
+  const verdict = times.verdict();
+  t.equal(verdict.kind, "pass", verdict.violations.join("\n"));
+  t.ok(granted > atKill, `after the kill ${granted - atKill} were granted it, before ${atKill}`);
+  t.comment(JSON.stringify(verdict.seen), JSON.stringify([...failures]));
+  await Promise.all(clients.map((client) => client.close({ releaseMs: 0 })));
+});
