@@ -38,6 +38,8 @@ export class Filter {
   readonly since = new Map<number, Position>();
   /** Every lease of its names that runs is looked after. */
   knowsLeases = false;
+  /** From where on all their ends are in the history; before, they may be in rows alone. */
+  endsSince: Positions = new Map();
   /** Times that its history was interrupted. */
   gaps = 0;
   /** Since when nobody watches (monotonic ms); infinity: somebody does. */
@@ -106,6 +108,22 @@ export class Filter {
     this.since.set(partition, position);
     this.knowsLeases = false;
     this.gaps++;
+  }
+
+  /** Every end of a lease behind `positions` is in the history, as far as that reaches. */
+  hasEnds(positions: Positions): boolean {
+    if (!this.knowsLeases) return false;
+    for (const [partition, { leaseMs }] of this.endsSince) {
+      if ((positions.get(partition)?.leaseMs ?? 0) < leaseMs) return false;
+    }
+    return true;
+  }
+
+  /** Every lease that runs is looked after from `positions` on. */
+  looksAfterLeases(positions: Positions): void {
+    if (this.knowsLeases) return;
+    this.knowsLeases = true;
+    this.endsSince = positions;
   }
 
   /** Whether the end of a lease is behind the beginning of the history, and was not told. */

@@ -91,7 +91,7 @@ export class Watch implements FilterWatch, DueItem, Scanner {
       const state = home.state([...filter.partitions][0] ?? 0);
       this.revisions = new Revisions(filter.name, Number(request.fromRevision), state);
     } else if (request.initial) this.startScan("initial", null);
-    if (this.scan === null && !filter.knowsLeases) {
+    if (this.scan === null && !filter.hasEnds(this.positions)) {
       this.setScan(new Scan(filter, "quiet", this.positions, home));
     }
     this.news(this);
@@ -100,7 +100,7 @@ export class Watch implements FilterWatch, DueItem, Scanner {
   private goOn(cursor: Positions): void {
     const { filter } = this;
     this.positions = cursor;
-    if (filter.reaches(cursor) && (filter.knowsLeases || this.findsEnds(cursor))) {
+    if (filter.reaches(cursor) && (filter.hasEnds(cursor) || this.findsEnds(cursor))) {
       this.place = { number: filter.first, offset: 0 };
       this.skip = cursor;
     } else this.compareMoved();
@@ -265,9 +265,9 @@ export class Watch implements FilterWatch, DueItem, Scanner {
     if (scan === null) return null;
     if (scan.isDone) {
       this.setScan(null);
-      filter.knowsLeases ||= scan.knowsLeases;
       const isQuiet = scan.mode === "quiet";
       this.positions = home.positionsNow(filter);
+      if (scan.knowsLeases) filter.looksAfterLeases(this.positions);
       if (isQuiet) return WORKED;
       return told(draft({ type: WatchMessageType.mark, cursor: this.cursor(), ...this.stale() }));
     }

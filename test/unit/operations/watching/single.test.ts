@@ -290,6 +290,28 @@ t.test(
   },
 );
 
+t.test("W5 W11 an end that one watch found in the rows comes to others too (seed 8320104)", (t) => {
+  const bench = new Bench();
+  bench.ask(lock("r", "a", 200));
+  const first = new WatchCaller(bench.operations);
+  first.room = 1;
+  first.stream.create(1, watchRequest(WatchKind.lockPrefix, "r"));
+  bench.world.settle();
+  t.same(first.take(), ["created"]);
+  bench.world.pass(1000);
+  // Refused: it moves the clock of the lock's partition, and nothing else.
+  bench.ask(extendLock("r", "b", 1000));
+  for (const who of ["second", "third"]) {
+    const caller = watching(bench, WatchKind.lockPrefix, "r", { cursor: first.cursor });
+    t.same(caller.takeEvents(), ["lockExpired r t0 a"], who);
+    bench.world.pass(15_000);
+  }
+  first.drain();
+  bench.world.settle();
+  t.same(first.takeEvents(), ["lockExpired r t0 a"]);
+  t.end();
+});
+
 t.test("W8 FromRevision: the retained ones above it, then what comes", (t) => {
   const bench = new Bench();
   for (let number = 0; number < 5; number++) bench.ask(set("k", `v${number}`));
