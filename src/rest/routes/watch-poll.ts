@@ -99,7 +99,7 @@ class Poll implements WatchReceiver {
     if (message.type === ended) return this.refuse(message.end);
     if (this.isTooMuch(message)) {
       this.events.length = this.wholeCount;
-      return this.answer(true);
+      return this.answer();
     }
     if (message.cursor !== null) this.cursor = message.cursor;
     if (message.type === created) {
@@ -114,7 +114,7 @@ class Poll implements WatchReceiver {
     if (message.cursor === null) return;
     this.isInState = false;
     this.wholeCount = this.events.length;
-    if (this.events.length >= this.limit) this.answer(true);
+    if (this.events.length >= this.limit) this.answer();
     else if (this.events.length > 0) this.answerSoon();
   }
 
@@ -181,11 +181,11 @@ class Poll implements WatchReceiver {
     });
   }
 
-  /** `more`: the limit ended it. */
-  private answer(more = false): void {
+  /** Never within an entry: `more` is false, whatever ended it. */
+  private answer(): void {
     const { events, cursor, initial, merged, reset, staleMs, exchange } = this;
     this.leave();
-    const told = { events, cursor, initial, merged, reset, more, staleMs };
+    const told = { events, cursor, initial, merged, reset, more: false, staleMs };
     exchange.json(200, toldText(told));
   }
 

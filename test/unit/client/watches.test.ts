@@ -76,18 +76,19 @@ t.test("every kind asks as it was asked, over both wires", async (t) => {
     for (const [at, watch] of watches.entries()) {
       watch.started().catch(() => undefined);
       const [call] = (await opened(at + 1)).calls;
-      if (call?.did === "create") requests.push({ ...call.request, progressMs: 0 });
+      if (call?.did === "create") requests.push({ ...call.request, progressMs: 0, eventsMax: 0 });
       await watch.return();
     }
     const least = { cursor: null, fromRevision: null, initial: false, noValues: false, only: 0 };
     const given = { cursor: "c", fromRevision: 2n ** 60n, initial: true, noValues: true };
     t.strictSame(requests, [
-      { kind: 1, name: "k", ...given, only: 2 + 16, progressMs: 0 },
+      { kind: 1, name: "k", ...given, only: 2 + 16, progressMs: 0, eventsMax: 0 },
       ...["ключ", "b", "r", "", "s"].map((name, at) => ({
         kind: at + 2,
         name,
         ...least,
         progressMs: 0,
+        eventsMax: 0,
       })),
     ]);
     await eventually(() => front.operations.watches.streams.every(({ isClosed }) => isClosed));

@@ -125,7 +125,7 @@ t.test(
   },
 );
 
-t.test("3.9 a poll ends at the limit with more, and never within an entry", async (t) => {
+t.test("3.9 a poll ends at the limit, and never within an entry", async (t) => {
   const rig = await rigOf(t);
   const events = (count: number) => Array.from({ length: count }, () => watchEvent({}));
   const poll = async (at: number, given: Partial<WatchMessage>[]) => {
@@ -139,16 +139,16 @@ t.test("3.9 a poll ends at the limit with more, and never within an entry", asyn
   };
   const a = { events: events(2), cursor: "a" };
   t.same(await poll(1, [a]), [2, "a", false]);
-  t.same(await poll(2, [a, { events: events(1), cursor: "b" }]), [3, "b", true]);
-  t.same(await poll(3, [a, { events: events(2), cursor: "b" }]), [2, "a", true]);
+  t.same(await poll(2, [a, { events: events(1), cursor: "b" }]), [3, "b", false]);
+  t.same(await poll(3, [a, { events: events(2), cursor: "b" }]), [2, "a", false]);
   const part = { events: events(1), cursor: null, more: true };
-  t.same(await poll(4, [a, part, { events: events(1), cursor: "b" }]), [2, "a", true]);
+  t.same(await poll(4, [a, part, { events: events(1), cursor: "b" }]), [2, "a", false]);
   const large = [
     { ...part, events: events(4) },
     { events: events(4), cursor: "b" },
   ];
-  t.same(await poll(5, large), [8, "b", true], "one entry is told whole");
-  t.same(await poll(6, [a, { events: events(1), merged: true }]), [2, "a", true]);
+  t.same(await poll(5, large), [8, "b", false], "one entry is told whole");
+  t.same(await poll(6, [a, { events: events(1), merged: true }]), [2, "a", false]);
 });
 
 t.test("3.9 a poll gathers what comes in one turn, to the limit", async (t) => {
