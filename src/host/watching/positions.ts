@@ -11,7 +11,7 @@
  */
 import { encodeText } from "../../base/bytes.js";
 import { ByteReader, ByteWriter } from "../../base/codec.js";
-import { WATCH_CURSOR_MAX_BYTES } from "../../base/limits.js";
+import { PARTITIONS_MAX, WATCH_CURSOR_MAX_BYTES } from "../../base/limits.js";
 import { openCursor, sealCursor } from "../../machine/kv/cursor.js";
 import { xxh32 } from "../../machine/store/digest.js";
 
@@ -41,6 +41,9 @@ function earlier(a: Position, b: Position): Position {
   const { l, c } = isBehind(a, b) ? b : a;
   return { l, c, leaseMs: Math.min(a.leaseMs, b.leaseMs) };
 }
+
+/** A cursor that says more is none: each part names neighbours, whether they are there or not. */
+const POSITIONS_MAX = 16 * PARTITIONS_MAX;
 
 /** Names the cluster in cursors. */
 export interface ClusterMark {
@@ -103,7 +106,7 @@ export function decodePositions(
     const first = reader.uint32();
     const count = reader.length();
     const at = { l: reader.uint53(), c: reader.uint32(), leaseMs: reader.uint53() };
-    if (count > 0xffff) return null;
+    if (positions.size + count > POSITIONS_MAX) return null;
     for (let partition = first; partition < first + count; partition++)
       positions.set(partition, at);
   }

@@ -236,7 +236,10 @@ export class Watcher {
     // What came behind an older cursor is told again.
     else slot.marks = slot.marks.slice(0, slot.marks.indexOf(mark) + 1);
     const place = this.placeOf(link);
-    const isSame = mark?.place === place && world.nowMs - mark.atMs < EXACT_MS;
+    // An end that has to be found in a row is lost with it.
+    const { tombstoneRetentionMs = EXACT_MS } = this.parts.watches.operations;
+    const exactMs = Math.min(EXACT_MS, tombstoneRetentionMs / 2);
+    const isSame = mark?.place === place && world.nowMs - mark.atMs < exactMs;
     const isOwed = isSame && this.keepsAll;
     if (mark !== null) {
       findings.resume.count("resumes");

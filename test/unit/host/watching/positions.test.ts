@@ -1,7 +1,9 @@
 /** Cursors of watches: what they say, and what is none (W5, W7). */
 import t from "tap";
 import { WATCH_CURSOR_MAX_BYTES } from "../../../../src/base/limits.js";
+import { ByteWriter } from "../../../../src/base/codec.js";
 import { Prng } from "../../../../src/base/prng.js";
+import { sealCursor } from "../../../../src/machine/kv/cursor.js";
 import {
   type Position,
   clusterMark,
@@ -76,5 +78,19 @@ t.test("W5 a damaged cursor is none", (t) => {
   for (const other of ["", "A", "AAAA", `${text}A`, text + text]) {
     t.equal(decodePositions(QUERY, mark, other), null);
   }
+  t.end();
+});
+
+t.test("W5 P-185 a made-up cursor of hundreds of wide parts fills no memory", (t) => {
+  const writer = new ByteWriter(64).uint32(mark.low).uint32(mark.high).length(200);
+  for (let part = 0; part < 200; part++) {
+    writer
+      .uint32(part << 16)
+      .length(0xffff)
+      .uint53(1)
+      .uint32(0)
+      .uint53(0);
+  }
+  t.equal(decodePositions(QUERY, mark, sealCursor(QUERY, writer.finish())), null);
   t.end();
 });
