@@ -25,7 +25,7 @@ const BUFFER_BYTES = 1024 * 1024;
 /** A message that was made when there was still room. */
 const MESSAGE_BYTES = 256 * 1024;
 /** What the garbage collector may leave, and what a young process grows by. */
-const RESIDENT_SLACK_BYTES = 160 * 1024 * 1024;
+const RESIDENT_SLACK_BYTES = 320 * 1024 * 1024;
 
 const directory = temporaryDirectory();
 t.setTimeout((SECONDS + 200) * 1000);
