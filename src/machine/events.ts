@@ -67,6 +67,11 @@ export function watchEvent(
   };
 }
 
+/** Whether it tells that a lease ended by itself. */
+export function isExpiry({ type }: Pick<WatchEvent, "type">): boolean {
+  return type === WatchEventType.expired || type === WatchEventType.lockExpired;
+}
+
 /** `event` for those who want no values. */
 export function withoutValue(event: WatchEvent): WatchEvent {
   return event.value === null

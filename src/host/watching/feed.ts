@@ -7,10 +7,9 @@
  * looked at (W15). 4. Histories take `historyBytes` together at most: the oldest goes first.
  */
 import { WATCH_HISTORY_MS } from "../../base/limits.js";
-import { WatchEventType, WatchKind } from "../../base/result-types.js";
 import type { Hlc } from "../../base/hlc.js";
 import type { Command } from "../../machine/commands/command.js";
-import { type AppliedCommand, type WatchEvent, eventOf } from "../../machine/events.js";
+import { type AppliedCommand, type WatchEvent, eventOf, isExpiry } from "../../machine/events.js";
 import { type ByteKey, textToByteKey } from "../../machine/store/keys.js";
 import { keyEvent, keyLeaseEnd, lockEvent, lockLeaseEnd } from "../../machine/watched-rows.js";
 import type { Filter, NameSort } from "./filters.js";
@@ -31,6 +30,14 @@ export interface FeedEars {
   leaseNoted(partition: number): void;
   /** Of the names of the filter more leases run than are looked after: their ends are not told. */
   tooManyLeases(filter: Filter): void;
+}
+
+/** The lease of a name, as its row has it. */
+interface LeaseState {
+  /** It runs until then; null: none runs. */
+  readonly untilMs: number | null;
+  /** It ended by itself; null: it runs, or the last change was another one. */
+  readonly end: { readonly event: WatchEvent; readonly endMs: number } | null;
 }
 
 /** An end of a lease that filters did not tell of. */
@@ -200,7 +207,9 @@ export class Feed {
         end = this.missesLeases && position !== null ? this.missedEnd(group, command) : null;
       },
       changed: (applied) => {
-        if (end !== null && position !== null) this.addMissed(group, end, applied.stamp, position);
+        if (end !== null && position !== null) {
+          this.add(partition, end.filters, { ...end.event, stamp: applied.stamp }, position);
+        }
         this.note(group, applied, position);
       },
       appended: (index) => this.lateCommits.appended(group, index),
@@ -225,8 +234,7 @@ export class Feed {
   /** The partition has keys that it had not: what stands there is told, and begins histories. */
   private regained(partition: number): void {
     for (const filter of this.filters.all()) {
-      const isOfKeys = filter.kind <= WatchKind.bucket;
-      if (isOfKeys && filter.partitions.has(partition)) {
+      if (filter.isOfKeys && filter.partitions.has(partition)) {
         filter.gap(partition, this.positionOf(partition));
       }
     }
@@ -356,7 +364,8 @@ export class Feed {
    * The end of a lease that nobody looked after, and whose row the command may write over: no read
    * of what is there finds it then.
    */
-  private missedEnd({ partition, machine }: WatchGroup, command: Command): MissedEnd | null {
+  private missedEnd(group: WatchGroup, command: Command): MissedEnd | null {
+    const { partition } = group;
     const overwritten = overwrittenBy(command);
     if (overwritten === null) return null;
     const { sort, name } = overwritten;
@@ -365,64 +374,63 @@ export class Feed {
       return !knowsLeases && partitions.has(partition);
     });
     if (!isCovered) return null;
-    const { watched } = machine.reads;
-    const key = textToByteKey(name);
-    if (sort === "key" && !this.speaksFor(partition, key)) return null;
-    const keyRow = sort === "key" ? watched.key(key) : null;
-    const lockRow = sort === "lock" ? watched.lock(key) : null;
-    const endMs = (keyRow ?? lockRow)?.endMs ?? null;
-    const { leaseMs } = machine;
-    if (endMs === null || endMs > leaseMs) return null;
-    const state = keyRow === null ? null : keyEvent(name, keyRow, leaseMs);
-    const event = lockRow === null ? state : lockEvent(name, lockRow, leaseMs);
-    if (event === null || !isExpiry(event)) return null;
+    const { end = null } = this.leaseOf(group, sort, name, group.machine.leaseMs) ?? {};
+    if (end === null) return null;
+    const { event, endMs } = end;
     const missing = filters.filter((filter) => filter.misses(partition, event, endMs));
     return missing.length === 0 ? null : { event, filters: missing };
   }
 
-  private addMissed(
-    { partition }: WatchGroup,
-    { event, filters }: MissedEnd,
-    stamp: Hlc,
-    position: Position,
-  ): void {
-    this.add(partition, filters, { ...event, stamp }, position);
-  }
-
   private expire(group: WatchGroup, stamp: Hlc, position: Position): void {
-    const { partition, machine } = group;
-    const rows = machine.reads.watched;
+    const { partition } = group;
     const { leaseMs } = position;
     for (
-      let lease = this.leases.take(partition, leaseMs);
-      lease !== null;
-      lease = this.leases.take(partition, leaseMs)
+      let noted = this.leases.take(partition, leaseMs);
+      noted !== null;
+      noted = this.leases.take(partition, leaseMs)
     ) {
-      const { sort, name } = lease;
-      const key = textToByteKey(name);
-      const keyRow = sort === "key" ? rows.key(key) : null;
-      const lockRow = sort === "lock" ? rows.lock(key) : null;
-      const row = keyRow ?? lockRow;
-      if (row === null || (sort === "key" && !this.speaksFor(partition, key))) continue;
-      const endMs = keyRow === null ? null : keyLeaseEnd(keyRow, leaseMs);
-      const untilMs = lockRow === null ? endMs : lockLeaseEnd(lockRow, leaseMs);
+      const { sort, name } = noted;
+      const lease = this.leaseOf(group, sort, name, leaseMs);
       const filters = this.filters.of(sort, name);
-      if (filters.length === 0) continue;
-      if (untilMs !== null) {
-        // It was extended.
-        this.leases.note(partition, sort, name, untilMs);
-        continue;
-      }
-      const state = keyRow === null ? null : keyEvent(name, keyRow, leaseMs);
-      const event = lockRow === null ? state : lockEvent(name, lockRow, leaseMs);
-      if (event === null || !isExpiry(event)) continue;
-      this.add(partition, filters, { ...event, stamp }, position);
+      if (lease === null || filters.length === 0) continue;
+      const { untilMs, end } = lease;
+      // It was extended.
+      if (untilMs !== null) this.leases.note(partition, sort, name, untilMs);
+      else if (end !== null) this.add(partition, filters, { ...end.event, stamp }, position);
     }
+  }
+
+  /** Null: the name has no row, or one that this partition does not speak for. */
+  private leaseOf(
+    { partition, machine }: WatchGroup,
+    sort: NameSort,
+    name: string,
+    nowMs: number,
+  ): LeaseState | null {
+    const { watched } = machine.reads;
+    const key = textToByteKey(name);
+    if (sort === "key") {
+      const row = this.speaksFor(partition, key) ? watched.key(key) : null;
+      if (row === null) return null;
+      const untilMs = keyLeaseEnd(row, nowMs);
+      return leaseState(untilMs, row.endMs, () => keyEvent(name, row, nowMs));
+    }
+    const row = sort === "lock" ? watched.lock(key) : null;
+    if (row === null) return null;
+    const untilMs = lockLeaseEnd(row, nowMs);
+    return leaseState(untilMs, row.endMs, () => lockEvent(name, row, nowMs));
   }
 }
 
-function isExpiry({ type }: WatchEvent): boolean {
-  return type === WatchEventType.expired || type === WatchEventType.lockExpired;
+/** `told`: what a name is told to be, made only where nothing runs: it has a copy of the value. */
+function leaseState(
+  untilMs: number | null,
+  endMs: number | null,
+  told: () => WatchEvent,
+): LeaseState {
+  if (untilMs !== null || endMs === null) return { untilMs, end: null };
+  const event = told();
+  return { untilMs, end: isExpiry(event) ? { event, endMs } : null };
 }
 
 /** The row that a command may write over although its lease has ended. */

@@ -61,6 +61,11 @@ export class Filter {
     return queryOf(this.kind, this.name);
   }
 
+  /** Its names are keys. */
+  get isOfKeys(): boolean {
+    return this.kind <= WatchKind.bucket;
+  }
+
   /** Number of the first batch that is kept. */
   get first(): number {
     return this.firstNumber;

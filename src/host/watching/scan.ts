@@ -9,7 +9,13 @@
  */
 import { NO_STAMP } from "../../base/hlc.js";
 import { WatchEventType, WatchKind } from "../../base/result-types.js";
-import { type WatchEvent, eventBytes, sequenceEvent, watchEvent } from "../../machine/events.js";
+import {
+  type WatchEvent,
+  eventBytes,
+  isExpiry,
+  sequenceEvent,
+  watchEvent,
+} from "../../machine/events.js";
 import { byteKeyToText, textToByteKey, type ByteKey } from "../../machine/store/keys.js";
 import {
   type WatchedSpan,
@@ -105,9 +111,9 @@ export class Scan {
   }
 
   /** An event was told: what it tells of is not told once more (W2). */
-  noteTold({ type, name, revision, token }: WatchEvent): void {
-    const isEnd = type === WatchEventType.expired || type === WatchEventType.lockExpired;
-    if (isEnd) this.ends.add(endId(name, revision, token));
+  noteTold(event: WatchEvent): void {
+    const { name, revision, token } = event;
+    if (isExpiry(event)) this.ends.add(endId(name, revision, token));
   }
 
   /** Reads on. Not when it is done. */

@@ -61,19 +61,15 @@ export class Watch implements FilterWatch, DueItem, Scanner {
   private scan: Scan | null = null;
   private revisions: Revisions | null = null;
 
-  /** `news`: it has something to tell. `canTell`: the stream takes it. */
+  /** `news`: it has something to tell. `isHeard`: the stream takes it. */
   constructor(
     readonly id: number,
     readonly filter: Filter,
     readonly request: WatchRequest,
     private readonly home: WatchHome,
     private readonly news: (watch: Watch) => void,
-    private readonly canTell: () => boolean,
+    readonly isHeard: () => boolean,
   ) {}
-
-  isHeard(): boolean {
-    return this.canTell();
-  }
 
   hasNews(): void {
     if (this.isRunning) this.news(this);
@@ -109,9 +105,9 @@ export class Watch implements FilterWatch, DueItem, Scanner {
   /** Keys that moved have stamps of former partitions: no position says what was told of them. */
   private compareMoved(): void {
     const { filter, home, positions } = this;
-    const isOfKeys = filter.kind <= WatchKind.bucket;
     const partitions = [...filter.partitions];
-    const isMoved = isOfKeys && partitions.some((each) => home.state(each)?.rows.isWhole === false);
+    const isMoved =
+      filter.isOfKeys && partitions.some((each) => home.state(each)?.rows.isWhole === false);
     if (!isMoved) return this.compare("resumed");
     if (!home.remembers(positions)) return this.startOver();
     this.positions = new Map();
@@ -142,8 +138,7 @@ export class Watch implements FilterWatch, DueItem, Scanner {
     // What was compared before is compared again, from where that began.
     const since = new Map(this.scan?.since ?? this.positions);
     if (strange !== null) since.delete(strange);
-    const isOfKeys = filter.kind <= WatchKind.bucket;
-    if (filter.kind === WatchKind.lockPrefix || (isOfKeys && !home.remembers(since))) {
+    if (filter.kind === WatchKind.lockPrefix || (filter.isOfKeys && !home.remembers(since))) {
       return this.startOver();
     }
     home.tally.mergedBy(reason);
