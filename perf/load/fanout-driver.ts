@@ -10,7 +10,7 @@
  * its event, by one clock. 3. A set that was not told to all within a second is counted as missing.
  */
 import { parseArgs } from "node:util";
-import { headersFor } from "./grpc-options.js";
+import { addressesOf, headersFor } from "./grpc-options.js";
 import { LeanConnection } from "./lean-http2.js";
 import { processorMs } from "./processor.js";
 import { ETCD_WATCHES, OWN_WATCHES, valueOf } from "./watch-items.js";
@@ -40,10 +40,7 @@ const service = values.service === "etcd" ? ETCD_WATCHES : OWN_WATCHES;
 const watchers = Number(values.watchers);
 const valueBytes = Number(values["value-bytes"]);
 const pids = values.pids.split(",").map(Number);
-const addresses = values.address.split(",").map((each) => {
-  const at = each.lastIndexOf(":");
-  return { host: each.slice(0, at), port: Number(each.slice(at + 1)) };
-});
+const addresses = addressesOf(values.address);
 const [first] = addresses as [(typeof addresses)[number]];
 
 /** A set that not every watch was told of. */

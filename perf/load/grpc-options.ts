@@ -34,6 +34,14 @@ export interface Options extends Address {
   readonly warmupSeconds: number;
 }
 
+/** Of "host:port,host:port". */
+export function addressesOf(text: string): readonly Address[] {
+  return text.split(",").map((each) => {
+    const at = each.lastIndexOf(":");
+    return { host: each.slice(0, at), port: Number(each.slice(at + 1)) };
+  });
+}
+
 /** The header fields of a call. */
 export function headersFor(
   { host, port, tls, token }: Pick<Options, "host" | "port" | "tls" | "token">,
@@ -78,10 +86,7 @@ export function options(): Options {
   if (kind === undefined || mode === undefined) {
     throw new Error(`--kind is one of ${kinds.join(", ")}; --mode is stream or unary`);
   }
-  const addresses = values.address.split(",").map((text) => {
-    const at = text.lastIndexOf(":");
-    return { host: text.slice(0, at), port: Number(text.slice(at + 1)) };
-  });
+  const addresses = addressesOf(values.address);
   const [first] = addresses as [Address];
   return {
     ...first,

@@ -15,6 +15,7 @@ import * as locks from "../../src/proto/generated/locks.js";
 import { prefixed } from "./grpc-items.js";
 import { headersFor } from "./grpc-options.js";
 import { LeanConnection } from "./lean-http2.js";
+import { addressesOf } from "./grpc-options.js";
 import { ETCD_WATCHES, OWN_WATCHES } from "./watch-items.js";
 import { WatchStreams } from "./watch-streams.js";
 
@@ -37,10 +38,7 @@ const { values } = parseArgs({
     owner: text("holder"),
   },
 });
-const addresses = values.address.split(",").map((each) => {
-  const at = each.lastIndexOf(":");
-  return { host: each.slice(0, at), port: Number(each.slice(at + 1)) };
-});
+const addresses = addressesOf(values.address);
 const waiters = Number(values.waiters);
 const watchers = Number(values.watchers);
 

@@ -9,6 +9,7 @@
  * that arrive anyway: nothing is sent for it.
  */
 import type { RaftCore } from "../../raft/core.js";
+import { jointIndex } from "../../raft/state/quorum.js";
 import type { Membership, Message } from "../../raft/state/types.js";
 import type { Leadership } from "./leadership.js";
 import type { PeerOutbox } from "../replication/peer-outbox.js";
@@ -117,13 +118,13 @@ export class GroupPeers implements InboxObserver {
     if (isOfTerm && (core.role === "leader" || message.from === core.leader)) {
       this.heardMs.set(message.from, nowMs);
     }
-    if (message.kind === "voteAnswer" && !message.reject && message.term === core.term) {
+    if (message.kind === "voteAnswer" && !message.reject && isOfTerm) {
       const { context: term, rejectHint: leaseMs } = message;
       leadership.heardLease.toldByVoter(message.term, { term, leaseMs });
       return;
     }
     // A heartbeat of the present leader, as stepping it has just shown.
-    if (message.kind !== "heartbeat" || message.term !== core.term) return;
+    if (message.kind !== "heartbeat" || !isOfTerm) return;
     if (message.from !== core.leader) return;
     leadership.heardLease.heard(core.term, sign.lease);
     this.parts.digests.told(sign.digest);
@@ -134,16 +135,17 @@ export class GroupPeers implements InboxObserver {
    * it heard the leader, or a majority heard that it leads. A group sleeps only with all that is
    * committed, and whatever is new reaches it over the link.
    */
-  levelMs(nowMs: number, { voters, votersOutgoing }: Membership): number {
+  levelMs(nowMs: number, membership: Membership): number {
     const { core, leadership, heardMs } = this;
+    // 0: never, which no clock says of what was heard.
     const heard = (node: number): number => {
       if (node === core.id) return nowMs;
-      return this.isQuiesced && this.isLinked(node) ? nowMs : (heardMs.get(node) ?? -Infinity);
+      return this.isQuiesced && this.isLinked(node) ? nowMs : (heardMs.get(node) ?? 0);
     };
-    if (!leadership.isLeading)
-      return leadership.leader === 0 ? -Infinity : heard(leadership.leader);
-    if (!leadership.isServing) return -Infinity;
-    return Math.min(majorityMs(voters.map(heard)), majorityMs(votersOutgoing.map(heard)));
+    let levelMs = 0;
+    if (leadership.isServing) levelMs = jointIndex(membership, heard);
+    else if (!leadership.isLeading && leadership.leader !== 0) levelMs = heard(leadership.leader);
+    return levelMs > 0 ? levelMs : -Infinity;
   }
 
   /** The group sleeps no more: heartbeats tell the lease clock again. */
@@ -151,10 +153,4 @@ export class GroupPeers implements InboxObserver {
     const { leadership, parts } = this;
     leadership.heardLease.woken(parts.clockOf(leadership.leader));
   }
-}
-
-/** When a majority of them was heard. */
-function majorityMs(heard: readonly number[]): number {
-  if (heard.length === 0) return Infinity;
-  return [...heard].sort((a, b) => b - a)[Math.floor(heard.length / 2)] ?? -Infinity;
 }
