@@ -13,9 +13,8 @@ import { parseArgs } from "node:util";
 import { encodeMessage } from "../../src/proto/codec.js";
 import * as locks from "../../src/proto/generated/locks.js";
 import { prefixed } from "./grpc-items.js";
-import { headersFor } from "./grpc-options.js";
+import { addressesOf, headersFor } from "./grpc-options.js";
 import { LeanConnection } from "./lean-http2.js";
-import { addressesOf } from "./grpc-options.js";
 import { ETCD_WATCHES, OWN_WATCHES } from "./watch-items.js";
 import { WatchStreams } from "./watch-streams.js";
 
