@@ -18,8 +18,8 @@ const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
 const RUN_MAX_MS = 120_000;
 /** Random sequences per run: enough for every bug. */
 const SEEDS = "60";
-/** Moments at which a node dies: enough, too. */
-const DEATHS = "20";
+/** Moments at which a node dies: enough, too, and so many that one falls where a replica is gone. */
+const DEATHS = "40";
 
 const tried = parts.of(bugs);
 
