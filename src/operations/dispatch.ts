@@ -8,6 +8,7 @@
  */
 import { LockType } from "../base/result-types.js";
 import type { DataAnswer } from "./api/answers.js";
+import type { GroupAccess } from "./api/host-view.js";
 import { isReading } from "./forwarding/forwarded.js";
 import { type Elsewhere, Journey } from "./journey.js";
 import { executeKey } from "./kv/kv.js";
@@ -164,7 +165,7 @@ export class Dispatch {
       if (found === null) return this.unhosted(request, fail, elsewhere);
       const { group, name } = found;
       if (!group.isLeader()) return elsewhere(group.partition, false);
-      if (!this.serving.permits(request.kind, group)) return this.notAtLevel(fail);
+      if (!this.serving.permits(request.kind, group)) return this.notAtLevel(group, fail);
       const place = placement.here(group);
       const attempt = new Attempt(this.serving, place, deadlineMs, fail, finish, trace);
       if (request.kind === "next-sequence" || request.kind === "reserve-sequence") {
@@ -175,7 +176,9 @@ export class Dispatch {
     const place = this.placeOf(request, family);
     if (place === null) return this.unhosted(request, fail, elsewhere);
     if (!place.group.isLeader()) return elsewhere(place.group.partition, false);
-    if (!this.serving.permitsAll(request, place.group)) return this.notAtLevel(fail);
+    if (!this.serving.permitsAll(request, place.group)) {
+      return this.notAtLevel(place.group, fail);
+    }
     const attempt = new Attempt(this.serving, place, deadlineMs, fail, finish, trace);
     if (request.kind === "force-unlock") return forceUnlock(attempt, request, requestId);
     if (isOf(request, "lock", family)) return executeLock(attempt, request, wait ?? null);
@@ -190,8 +193,9 @@ export class Dispatch {
     this.serving.ports.timer.soon(() => finish(answer));
   }
 
-  private notAtLevel(fail: Fail): void {
-    this.serving.ports.timer.soon(() => fail("mustRetry", "not-available-at-level", null));
+  private notAtLevel(group: GroupAccess, fail: Fail): void {
+    const refusal = this.serving.belowLevel(group);
+    this.serving.ports.timer.soon(() => fail("mustRetry", refusal, null));
   }
 
   private placeOf(request: KeyRequest | RequestOf<"lock">, family: Family): Place | null {

@@ -12,6 +12,7 @@ import { LockQueues } from "../../host/waiting/lock-queues.js";
 import { WaitTally } from "../../host/waiting/wait-tally.js";
 import type { MeterPort } from "../../ports.js";
 import type { BackupWorld } from "../api/backup-world.js";
+import type { Refusal } from "../api/answers.js";
 import type { GroupAccess, NodeAccess } from "../api/host-view.js";
 import { Calls, type CallsPorts } from "../forwarding/calls.js";
 import { Contention } from "../admission/contention.js";
@@ -129,6 +130,14 @@ export class Serving implements ForwardingDeps {
   /** Whether a request can go to another node with all that it tells. */
   canSend(request: DataRequest): boolean {
     return !isOf(request, "lock") || !tellsOfGrant(request) || this.knowsWaiting();
+  }
+
+  /**
+   * Why what the level of `group` does not permit is not carried out: null while the group is below
+   * the cluster, whose level is on its way to it. So a cluster that is young refuses nothing.
+   */
+  belowLevel(group: GroupAccess): Refusal | null {
+    return group.machine.level < this.clusterLevel() ? null : "not-available-at-level";
   }
 
   /** Level of the cluster, as far as it is known here. */

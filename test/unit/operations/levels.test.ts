@@ -1,7 +1,9 @@
 /** Operations of a higher level than the cluster's: answered so by every node, without effect. */
 import t from "tap";
+import { present } from "../../../src/base/assert.js";
 import { level } from "../../../src/base/ids.js";
 import { PERMITS, permitsOf } from "../../../src/base/levels.js";
+import { KvType } from "../../../src/base/result-types.js";
 import type { DataAnswer } from "../../../src/operations/api/answers.js";
 import type { DataRequest } from "../../../src/operations/api/requests.js";
 import { readCall } from "../../../src/operations/wire/calls.js";
@@ -55,6 +57,18 @@ t.test("U8 every node answers so until the partition is at the level", (t) => {
   for (const at of [1, 2, 3]) t.match(trio.ask(at, extend), { refusal: null, type: 2 });
   t.equal(trio.ask(1, scanAll("a")).refusal, "not-available-at-level", "this goes by the cluster");
   t.equal(trio.open, 0);
+  t.end();
+});
+
+t.test("U8 while a raised level is on its way to the partition, the same request may come again", (t) => {
+  const trio = new Trio({ permits }, { entryLevel: 1 });
+  const { machine } = trio.host.metaGroup();
+  const raised = { ...present(machine.meta.cluster(), "it was founded"), level: level(2) };
+  const { meta } = machine;
+  meta.cluster = () => raised;
+  const answer = trio.ask(1, extend);
+  t.strictSame([answer.type, answer.refusal], [KvType.mustRetry, null]);
+  t.equal(trio.proposals.filter(([, kind]) => kind === "kv-extend").length, 0, "no effect");
   t.end();
 });
 
