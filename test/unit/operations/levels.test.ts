@@ -60,17 +60,20 @@ t.test("U8 every node answers so until the partition is at the level", (t) => {
   t.end();
 });
 
-t.test("U8 while a raised level is on its way to the partition, the same request may come again", (t) => {
-  const trio = new Trio({ permits }, { entryLevel: 1 });
-  const { machine } = trio.host.metaGroup();
-  const raised = { ...present(machine.meta.cluster(), "it was founded"), level: level(2) };
-  const { meta } = machine;
-  meta.cluster = () => raised;
-  const answer = trio.ask(1, extend);
-  t.strictSame([answer.type, answer.refusal], [KvType.mustRetry, null]);
-  t.equal(trio.proposals.filter(([, kind]) => kind === "kv-extend").length, 0, "no effect");
-  t.end();
-});
+t.test(
+  "U8 while a raised level is on its way to the partition, the same request may come again",
+  (t) => {
+    const trio = new Trio({ permits }, { entryLevel: 1 });
+    const { machine } = trio.host.metaGroup();
+    const raised = { ...present(machine.meta.cluster(), "it was founded"), level: level(2) };
+    const { meta } = machine;
+    meta.cluster = () => raised;
+    const answer = trio.ask(1, extend);
+    t.strictSame([answer.type, answer.refusal], [KvType.mustRetry, null]);
+    t.equal(trio.proposals.filter(([, kind]) => kind === "kv-extend").length, 0, "no effect");
+    t.end();
+  },
+);
 
 t.test("U8 an administrative call goes by the level of the cluster", (t) => {
   const trio = new Trio({ permits }, { entryLevel: 1 });
