@@ -6,7 +6,7 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import type { Test } from "tap";
 import { sleep } from "../../cluster/server-process.js";
 import type { Node } from "../node.js";
-import { type Json, post } from "../wire.js";
+import { GrpcCaller, type Json, post } from "../wire.js";
 
 const LEASE_MS = 60_000;
 
@@ -25,7 +25,8 @@ async function cuttingProxy(t: Test, port: number) {
     cut();
     server.close();
   });
-  return { base: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, cut };
+  const address = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return { address, base: `http://${address}`, cut };
 }
 
 export async function waits(t: Test, node: Node): Promise<void> {
@@ -130,6 +131,66 @@ export async function waits(t: Test, node: Node): Promise<void> {
     await queued("w/4", 1);
     await unlock("w/4", "a");
     t.match((await waited).fields, { Type: 0, FencingToken: "1" });
+  });
+
+  await t.test("Q8 whose gRPC connection broke finds its place again; Q18 repeats", async (t) => {
+    const token = (await lock("w/7", "a"))["fencingToken"];
+    const proxy = await cuttingProxy(t, Number(new URL(node.grpcUrl).port));
+    const near = new GrpcCaller(proxy.address);
+    t.teardown(() => near.close());
+    const request = {
+      Resource: "w/7",
+      Owner: Buffer.from("b"),
+      ExpiresMs: LEASE_MS,
+      Durability: 1,
+    };
+    const waiting = { ...request, WaitMs: 60_000, WaitId: "7" };
+    const lost = near.call("Locker", "TryLock", { ...waiting, Try: "1" });
+    await queued("w/7", 1);
+    const behind = lock("w/7", "c", { waitMs: 60_000 });
+    await queued("w/7", 2);
+    proxy.cut();
+    t.not((await lost).code, 0);
+    await queued("w/7", 1);
+    const again = grpc.call("Locker", "TryLock", { ...waiting, Try: "65537" });
+    await queued("w/7", 2);
+    t.match(await call("get-info", { resource: "w/7", owner: "c" }), { position: 2 }, "its place");
+    const extend = { resource: "w/7", owner: "a", expiresMs: LEASE_MS, fencingToken: token };
+    t.match(await call("try-extend", extend), { type: 2, waiters: 2 });
+    t.match(await call("try-extend", extend), { type: 2, fencingToken: token }, "Q18");
+    const release = { resource: "w/7", owner: "a", fencingToken: token };
+    t.match(await call("try-unlock", release), { type: 3 });
+    t.match((await again).fields, { Type: 0, FencingToken: "1" }, "before who came later");
+    t.match(await call("try-unlock", release), { type: 103 }, "a repeat releases no later grant");
+    const third = await grpc.call("Locker", "TryLock", { ...waiting, Try: "131073" });
+    t.match(third.fields, { Type: 0, FencingToken: "1" }, "Q18 the same grant again");
+    const left = BigInt(third.fields["LeaseLeftMs"] as string);
+    t.ok(left > 0n && left <= BigInt(LEASE_MS), "L2 what is left of it");
+    await unlock("w/7", "b");
+    t.match(await behind, { type: 0, fencingToken: 2 });
+    await unlock("w/7", "c");
+  });
+
+  await t.test("Q8 a place to which nobody comes back delays nobody", async (t) => {
+    await lock("w/8", "a");
+    const proxy = await cuttingProxy(t, Number(new URL(node.grpcUrl).port));
+    const near = new GrpcCaller(proxy.address);
+    t.teardown(() => near.close());
+    const request = {
+      Resource: "w/8",
+      Owner: Buffer.from("b"),
+      ExpiresMs: LEASE_MS,
+      Durability: 1,
+    };
+    const lost = near.call("Locker", "TryLock", { ...request, WaitMs: 60_000 });
+    await queued("w/8", 1);
+    const behind = lock("w/8", "c", { waitMs: 60_000 });
+    await queued("w/8", 2);
+    proxy.cut();
+    await lost;
+    await unlock("w/8", "a");
+    t.match(await behind, { type: 0, fencingToken: 1 });
+    await unlock("w/8", "c");
   });
 
   await t.test("B5, B7, P-181: waiting items hold nothing up and are cancelled", async (t) => {

@@ -3,56 +3,12 @@
  * elections are locks with notes, waits and watches.
  */
 import type { Test } from "tap";
+import { sleep } from "../../cluster/server-process.js";
 import type { Node } from "../node.js";
-import { type GrpcStream, type Json, post } from "../wire.js";
+import { http1, type Json, post } from "../wire.js";
+import { Answer, Kind, Told } from "./told.js";
 
-const Kind = { key: 1, prefix: 2, bucket: 3, lock: 4, lockPrefix: 5, sequence: 6 } as const;
-const Answer = { events: 0, created: 1, mark: 2, synced: 3, ended: 4 } as const;
 const LEASE_MS = 60_000;
-
-/** A stream of watches, and what each was told. */
-class Told {
-  readonly stream: GrpcStream;
-  private readonly used = new Set<string>();
-
-  constructor(node: Node) {
-    this.stream = node.grpc.stream("Watcher", "Watch");
-  }
-
-  create(WatchId: number, kind: number, Name: string, more: Json = {}): void {
-    this.stream.send({ Create: { WatchId, Kind: kind, Name, ...more } });
-  }
-
-  /** The next answer of that type, for that watch; 0: for any. Each comes once for each. */
-  async next(type: number, watchId = 0): Promise<Json> {
-    const { received } = this.stream;
-    for (let at = 0; ; at++) {
-      await this.stream.arrived(at + 1);
-      const answer = received[at];
-      if (answer === undefined) throw new Error(`the stream ended before an answer ${type}`);
-      const ids = answer["WatchIds"] as readonly number[];
-      const isFor = watchId === 0 || ids.includes(watchId);
-      const use = `${at} ${watchId}`;
-      if (answer["Type"] !== type || !isFor || this.used.has(use)) continue;
-      this.used.add(use);
-      return answer;
-    }
-  }
-
-  async created(...watch: Parameters<Told["create"]>): Promise<void> {
-    this.create(...watch);
-    await this.next(Answer.created, watch[0]);
-  }
-
-  /** Events of a watch, in order, until there are so many. */
-  async events(count: number, watchId = 0): Promise<Json[]> {
-    const all: Json[] = [];
-    while (all.length < count) {
-      all.push(...((await this.next(Answer.events, watchId))["Events"] as Json[]));
-    }
-    return all;
-  }
-}
 
 type Call = (path: string, body: object) => Promise<Json>;
 
@@ -252,6 +208,64 @@ export async function watches(t: Test, node: Node): Promise<void> {
     const forced = await told.events(2, 2);
     t.match(forced[1], { Type: 5, Forced: true, FencingToken: String(fencingToken) });
     told.stream.cancel();
+  });
+
+  await t.test("W3 of one partition in the order of the log", async (t) => {
+    const told = new Told(node);
+    await told.created(1, Kind.prefix, "wo/");
+    const written = new Map<unknown, unknown[]>();
+    for (let at = 0; at < 60; at++) {
+      const key = `wo/${at}`;
+      const { partitionId } = (await set(key, "v"))["route"] as Json;
+      written.set(partitionId, [...(written.get(partitionId) ?? []), key]);
+    }
+    const names = (await told.events(60)).map((event) => event["Name"]);
+    for (const keys of written.values()) {
+      t.same(
+        names.filter((name) => keys.includes(name)),
+        keys,
+      );
+    }
+    told.stream.cancel();
+  });
+
+  await t.test("W16 beyond the bounds of a stream a new watch is OVERLOADED", async (t) => {
+    const told = new Told(node);
+    for (let id = 1; id <= 4096; id++) told.create(id, Kind.key, `wb/${id % 7}`);
+    told.create(4097, Kind.key, "wb/0");
+    t.match(await told.next(Answer.ended), { WatchIds: [4097], End: 3 });
+    await told.next(Answer.created, 4096);
+    await set("wb/1", "v");
+    const { WatchIds } = await told.next(Answer.events);
+    t.same((WatchIds as number[]).length, Math.ceil(4096 / 7), "the others go on: one message");
+    told.stream.send({ Cancel: { WatchId: 1 } });
+    await told.next(Answer.ended, 1);
+    await told.created(5000, Kind.key, "wb/0");
+    told.stream.cancel();
+  });
+
+  await t.test("W15 nobody watches: nothing is made, kept or written", async (t) => {
+    const metric = async (name: string): Promise<number> => {
+      const { text } = await http1(node.http, "/metrics");
+      const lines = text.split("\n").filter((line) => line.startsWith(name));
+      t.ok(lines.length > 0, name);
+      return lines.reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);
+    };
+    const isSilent = async (): Promise<boolean> => (await metric("svc_watchers{")) === 0;
+    while (!(await isSilent())) await sleep(10);
+    const told = ["svc_watch_events_total", "svc_watch_sent_bytes_total", "svc_lock_waiters"];
+    const counts = () => Promise.all(told.map(metric));
+    const before = await counts();
+    await set("wn/a", "v", { expiresMs: 200 });
+    await call("locks/try-lock", { resource: "wn", owner: "a", expiresMs: 200 });
+    const index = await metric("svc_raft_commit_index");
+    await sleep(600);
+    t.same(await counts(), before);
+    t.equal(
+      await metric("svc_raft_commit_index"),
+      index,
+      "an end that nobody hears is not written",
+    );
   });
 
   await t.test("3.9 polls", async (t) => {
