@@ -118,18 +118,19 @@ class Poll implements WatchReceiver {
     else if (this.events.length > 0) this.answerSoon();
   }
 
-  /** It goes beyond the limit, and something was told whole before it. */
+  /** It goes beyond the limit, or begins a state, and something was told whole before it. */
   private isTooMuch({ events, initial, merged, reset }: WatchMessage): boolean {
-    if (this.wholeCount === 0 || events.length === 0) return false;
-    const isState = initial || merged || reset;
-    return isState || this.events.length + events.length > this.limit;
+    if (this.wholeCount === 0) return false;
+    if (reset) return true;
+    if (events.length === 0) return false;
+    return initial || merged || this.events.length + events.length > this.limit;
   }
 
   /** False: there is too much of it, which was said. */
   private take(message: WatchMessage): boolean {
     const { events, initial, merged, reset } = message;
     if (reset) {
-      // What was told before is void.
+      // What was told before of an entry or a state is void: nothing of it was whole.
       this.events.length = 0;
       this.isInState = true;
     }

@@ -149,6 +149,11 @@ t.test("3.9 a poll ends at the limit, and never within an entry", async (t) => {
   ];
   t.same(await poll(5, large), [8, "b", false], "one entry is told whole");
   t.same(await poll(6, [a, { events: events(1), merged: true }]), [2, "a", false]);
+  const reset = [
+    { events: [], reset: true, initial: true },
+    { events: events(1), initial: true },
+  ];
+  t.same(await poll(7, [a, ...reset]), [2, "a", false], "a state is for the next poll");
 });
 
 t.test("3.9 a poll gathers what comes in one turn, to the limit", async (t) => {
