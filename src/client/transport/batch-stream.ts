@@ -99,6 +99,12 @@ export class BatchStream {
     return this.state === "open" ? IN_FLIGHT_MAX - this.inFlight : 0;
   }
 
+  /** How many of those that may wait at the server. */
+  get waitRoom(): number {
+    if (!this.knowsWaiting) return this.room;
+    return this.state === "open" ? LOCK_STREAM_WAITS_MAX - this.waiting : 0;
+  }
+
   /** True when it stands or is being made. */
   get standing(): boolean {
     return this.state !== "closed" && this.state !== "ended";
@@ -229,7 +235,7 @@ export class BatchStream {
     this.heard = true;
     if (this.state === "opening") this.opened();
     this.channel.alive(this.connection);
-    const wasFull = this.inFlight === IN_FLIGHT_MAX;
+    const wasFull = this.room === 0 || this.waitRoom === 0;
     try {
       this.items.read(message, this.deliverItem);
     } catch (error) {

@@ -2,8 +2,10 @@
  * Collects the calls of one turn and sends them together on the batch streams of one endpoint.
  *
  * Owns the calls that wait and one stream per connection. Invariants: 1. A call waits for the end
- * of the turn and for room on a stream, nothing else. 2. A call that left is never sent again here.
- * 3. Without batch streams at the server everything goes out as single calls.
+ * of the turn and for room on a stream, nothing else; those that may wait at the server, of which
+ * there may be thousands, hold up none of the others: a holder's release is what they wait for
+ * (P-181). 2. A call that left is never sent again here. 3. Without batch streams at the server
+ * everything goes out as single calls.
  */
 import { BatchStream } from "./batch-stream.js";
 import type { Try } from "../call/try.js";
@@ -24,6 +26,8 @@ export class Batcher {
   private readonly streams: BatchStream[];
   private readonly unary: (attempt: Try) => void;
   private queue: Try[] = [];
+  /** Calls that may wait at the server: they go behind all others. */
+  private lasting: Try[] = [];
   private flushAsked = false;
   private withoutStreams = false;
   private closed = false;
@@ -52,12 +56,13 @@ export class Batcher {
   push(attempt: Try): void {
     if (this.closed) return attempt.failed(goneWith(attempt));
     if (this.withoutStreams) return this.unary(attempt);
-    this.queue.push(attempt);
+    if (attempt.operation.waits?.(attempt.request) === true) this.lasting.push(attempt);
+    else this.queue.push(attempt);
     this.askFlush();
   }
 
   private askFlush(): void {
-    if (this.queue.length === 0 || this.flushAsked) return;
+    if (this.flushAsked || this.queue.length + this.lasting.length === 0) return;
     this.flushAsked = true;
     this.platform.soon(() => this.flush());
   }
@@ -65,37 +70,46 @@ export class Batcher {
   /** One turn. Nothing may leave it: there is nobody above who could catch it. */
   private flush(): void {
     this.flushAsked = false;
-    const waiting = this.queue;
     try {
-      this.handOver(waiting);
+      this.queue = this.handOver(this.queue, (stream) => stream.room);
+      this.lasting = this.handOver(this.lasting, (stream) => stream.waitRoom);
     } catch (error) {
-      this.queue = [];
-      for (const attempt of waiting) if (!attempt.left) attempt.failed(localFailure(error));
+      for (const attempt of this.takeAll()) if (!attempt.left) attempt.failed(localFailure(error));
       for (const stream of this.streams) stream.broken(error);
     }
   }
 
-  /** Hands what waits to the streams, in frames. */
-  private handOver(waiting: Try[]): void {
+  /** What waits for room, of both sorts. */
+  private takeAll(): readonly Try[] {
+    const all = [...this.queue, ...this.lasting];
+    this.queue = [];
+    this.lasting = [];
+    return all;
+  }
+
+  /** Hands what waits to the streams, in frames; returns what finds no room. */
+  private handOver(waiting: Try[], roomOf: (stream: BatchStream) => number): Try[] {
     let from = 0;
     while (from < waiting.length) {
-      const stream = this.roomiest();
+      const stream = this.roomiest(roomOf);
       if (stream === null) break;
       from = stream.send(waiting, from);
     }
-    this.queue = from === waiting.length ? [] : waiting.slice(from).filter((one) => !one.ended);
-    if (this.queue.length > 0) for (const stream of this.streams) stream.open();
+    const rest = from === waiting.length ? [] : waiting.slice(from).filter((one) => !one.ended);
+    if (rest.length > 0) for (const stream of this.streams) stream.open();
+    return rest;
   }
 
-  /** The open stream with the fewest calls in flight, or null when none takes more. */
-  private roomiest(): BatchStream | null {
+  /** The open stream with the most room, or null when none takes more. */
+  private roomiest(roomOf: (stream: BatchStream) => number): BatchStream | null {
     let best: BatchStream | null = null;
     const { streams } = this;
     for (let step = 0; step < streams.length; step++) {
       const stream = streams[(this.turn + step) % streams.length] as BatchStream;
-      if (stream.room === 0) {
+      const room = roomOf(stream);
+      if (room === 0) {
         stream.open();
-      } else if (best === null || stream.room > best.room) {
+      } else if (best === null || room > roomOf(best)) {
         best = stream;
       }
     }
@@ -110,10 +124,8 @@ export class Batcher {
    */
   private openFailed(failure: SvcError): void {
     if (this.streams.some((stream) => stream.isOpen)) return this.askFlush();
-    const waiting = this.queue;
-    this.queue = [];
     const refused = !(failure instanceof UnavailableError);
-    for (const attempt of waiting) {
+    for (const attempt of this.takeAll()) {
       if (attempt.ended) continue;
       if (refused) this.unary(attempt);
       else attempt.failed(failure);
@@ -122,9 +134,7 @@ export class Batcher {
 
   private fallBack(attempts: readonly Try[]): void {
     this.withoutStreams = true;
-    const waiting = this.queue;
-    this.queue = [];
-    for (const attempt of [...attempts, ...waiting]) if (!attempt.ended) this.unary(attempt);
+    for (const attempt of [...attempts, ...this.takeAll()]) if (!attempt.ended) this.unary(attempt);
   }
 
   /** The connection of a try without answer: given up when nothing came on it since. */
@@ -135,9 +145,7 @@ export class Batcher {
   /** For good: what waits goes elsewhere, and so does whatever still comes. */
   close(): void {
     this.closed = true;
-    const waiting = this.queue;
-    this.queue = [];
     for (const stream of this.streams) stream.close();
-    for (const attempt of waiting) attempt.failed(goneWith(attempt));
+    for (const attempt of this.takeAll()) attempt.failed(goneWith(attempt));
   }
 }

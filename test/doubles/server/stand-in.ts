@@ -63,6 +63,8 @@ export interface StandInOptions {
   readonly streams?: boolean;
   /** Takes frames on them; default true. */
   readonly frames?: boolean;
+  /** Lets items wait, and counts those apart; default false. */
+  readonly waits?: boolean;
 }
 
 /** The message of a reply. */
@@ -250,6 +252,7 @@ export class StandIn {
   private serveStream(call: Duplex, kind: Kind): void {
     const headers = new grpc.Metadata();
     if (this.options.frames !== false) headers.set("svc-batch-frames", "1");
+    if (this.options.waits === true) headers.set("svc-lock-wait", "1");
     call.sendMetadata(headers);
     call.on("data", (message: Buffer) => {
       const items = itemsOf(message);
