@@ -77,6 +77,10 @@ export class Journey implements ForwardTask {
     return isReading(this.given.kind);
   }
 
+  get waits(): boolean {
+    return this.context.wait !== undefined;
+  }
+
   began(id: number): void {
     const { serving } = this;
     const { wait } = this.context;

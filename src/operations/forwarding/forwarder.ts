@@ -37,6 +37,8 @@ export interface ForwardTask {
   readonly deadlineMs: number;
   /** The request changes nothing: it may be asked again although its first fate is unknown. */
   readonly reading: boolean;
+  /** The request waits for a lock: those are bounded apart, and may be thousands. */
+  readonly waits?: boolean;
   /**
    * Carries the request out on this node, which leads `group`, and ends it; or calls `moved` when
    * nothing was done because this node leads no more.
@@ -133,6 +135,7 @@ export class Forwarder {
     this.suggested = 0;
     const taken = leaders.wait({
       untilMs,
+      isLasting: task.waits === true,
       isOver: (thenMs) =>
         node.group(task.partition)?.isLeader() === true ||
         this.target(thenMs) !== 0 ||

@@ -6,7 +6,8 @@
  * partition the group itself is asked; what others said is never believed above it (P-109), unless
  * its replica comes only now and has heard of nobody. Nobody tells the groups of a node outside the
  * member list anything: it counts as hosting none. 2. Waits are bounded in number and time, and end
- * when the node stops.
+ * when the node stops. 3. However many wait for locks, there is a place for the holder's release
+ * (P-181).
  */
 import { META_PARTITION, type PartitionId, partitionId } from "../../base/ids.js";
 import type { PartitionRecord } from "../../machine/commands/command.js";
@@ -17,6 +18,8 @@ import type { OperationsSettings } from "../api/settings.js";
 
 interface Waiting {
   readonly untilMs: number;
+  /** It is bounded by who took it in, and takes no place here from others: it waits for a lock. */
+  readonly isLasting?: boolean;
   readonly isOver: (nowMs: number) => boolean;
   readonly resume: (came: boolean) => void;
 }
@@ -44,6 +47,8 @@ export class Leaders {
   /** Partitions whose next leader was waited for in vain. */
   private readonly leaderless = new Set<number>();
   private waiting: Waiting[] = [];
+  /** Those that wait for locks besides: they are looked at behind the others. */
+  private lasting: Waiting[] = [];
   private looking = false;
   private turns = 0;
 
@@ -174,10 +179,15 @@ export class Leaders {
    * when the node stops. Returns false, and takes nothing, when too many wait.
    */
   wait(waiting: Waiting): boolean {
-    if (this.waiting.length >= Math.max(1, this.settings.inflightMax / 2)) return false;
-    this.waiting.push(waiting);
+    const isFull = this.waiting.length >= Math.max(1, this.settings.inflightMax / 2);
+    if (isFull && waiting.isLasting !== true) return false;
+    this.keep(waiting);
     if (!this.looking) this.lookLater();
     return true;
+  }
+
+  private keep(waiting: Waiting): void {
+    (waiting.isLasting === true ? this.lasting : this.waiting).push(waiting);
   }
 
   /**
@@ -199,8 +209,9 @@ export class Leaders {
     this.looking = true;
     this.ports.timer.after(LOOK_MS, () => {
       this.looking = false;
-      const all = this.waiting;
+      const all = [...this.waiting, ...this.lasting];
       this.waiting = [];
+      this.lasting = [];
       const nowMs = this.ports.clock.monotonicMs();
       for (const partition of this.leaderless) {
         if (this.of(partition) !== 0) this.leaderless.delete(partition);
@@ -209,9 +220,9 @@ export class Leaders {
         if (this.node.shuttingDown) waiting.resume(false);
         else if (waiting.isOver(nowMs)) waiting.resume(true);
         else if (waiting.untilMs <= nowMs) waiting.resume(false);
-        else this.waiting.push(waiting);
+        else this.keep(waiting);
       }
-      const more = this.waiting.length > 0 || this.leaderless.size > 0;
+      const more = this.waiting.length + this.lasting.length + this.leaderless.size > 0;
       if (more && !this.looking && !this.node.shuttingDown) this.lookLater();
     });
   }

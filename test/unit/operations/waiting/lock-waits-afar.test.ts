@@ -77,6 +77,22 @@ t.test("Q8 Q9 who waited by a link that is gone is granted nothing", (t) => {
   t.end();
 });
 
+t.test("P-181 however many wait for a leader, there is a place for the release", (t) => {
+  const trio = new Trio({ inflightMax: 4 });
+  trio.moveAll(1);
+  trio.ask(1, lock("r", "a", LEASE_MS));
+  trio.moveAll(0);
+  const waits = Array.from({ length: 8 }, (_, at) => waitAt(trio, 2, `b${at}`));
+  const released = trio.post(2, unlock("r", "a"));
+  trio.world.settle();
+  t.equal(released.length, 0, "it waits for the next leader, as they do");
+  trio.moveAll(3);
+  trio.world.pass(100);
+  t.match(released, [{ type: LockType.unlocked }]);
+  t.match(waits[0]?.answers, [{ type: LockType.locked }]);
+  t.end();
+});
+
 t.test("Q11 with a leadership its places end: who comes back is behind who came first", (t) => {
   const trio = held();
   const b = waitAt(trio, 1, "b");
