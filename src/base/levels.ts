@@ -101,7 +101,7 @@ const STORED_FORMATS = {
   entry: { 1: 1 },
   "configuration entry": { 2: 1 },
   "configuration of a group": { 1: 1 },
-  "group record": { 3: 1, 4: 2 },
+  "group record": { 3: 1, 5: 2 },
   "cluster row": { 2: 1 },
   "member row": { 3: 1 },
   "former member row": { 1: 1 },

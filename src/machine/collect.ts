@@ -4,10 +4,10 @@
  *
  * Pure decision over the rows of the context. Visits locks, idempotency entries and values, in this
  * order. Invariants: 1. Held locks and live values are never touched, however long idle. 2.
- * Dropping a lock lifts the floor above it. 3. A value leaves together with its history: when the
- * slice is used up in between, the row stays with what is left. 4. One slice drops at most `limit`
- * rows and looks at VISITS_PER_DROP times as many, or SLICE_BYTES of rows. 5. Keys that the group
- * does not own are passed over.
+ * Dropping a lock lifts the floor above it; what is dropped is behind the time that is told (W7).
+ * 3. A value leaves together with its history: when the slice is used up in between, the row stays
+ * with what is left. 4. One slice drops at most `limit` rows and looks at VISITS_PER_DROP times as
+ * many, or SLICE_BYTES of rows. 5. Keys that the group does not own are passed over.
  */
 import type { CollectCommand, CollectOutcome } from "./commands/command.js";
 import type { DecisionContext } from "./decision/context.js";
@@ -89,6 +89,9 @@ function collectValue(
   const dropped = trimmed.dropped.length;
   if (trimmed.kept.length === 0 && dropped < limit) {
     rows.delete(RowKind.value, candidate.name);
+    // A deletion and the clock of whoever knows nothing of it can have the same time.
+    const aboveMs = leaseEnd(row.endMs, 1);
+    context.collectedKeysMs = Math.max(context.collectedKeysMs, aboveMs);
     return { dropped: dropped + 1, finished: true };
   }
   rows.put(

@@ -98,6 +98,8 @@ export class EphemeralTable {
       nextLife: 1,
       // What is ephemeral is no entry of a log.
       level: FIRST_LEVEL,
+      collectedKeysMs: 0,
+      collectedLocksMs: 0,
       lapsedLocks: 0,
     };
   }

@@ -28,9 +28,10 @@ import type {
 import { contextOf } from "./decision/context.js";
 import { StateDigest } from "./store/digest.js";
 import {
+  type CollectedEnds,
   EMPTY_GROUP_RECORD,
-  SIZED_FROM_LEVEL,
   decodeGroupRecord,
+  TELLING_FROM_LEVEL,
   encodeGroupRecord,
   type GroupRecord,
 } from "./commands/group-record.js";
@@ -158,6 +159,11 @@ export class Machine {
 
   get tokenFloor(): bigint {
     return this.context.tokenFloor;
+  }
+
+  /** From which lease times on nothing that ended was dropped by collection. */
+  get collected(): CollectedEnds {
+    return { keysMs: this.context.collectedKeysMs, locksMs: this.context.collectedLocksMs };
   }
 
   /** What ephemeral tokens are counted from. */
@@ -343,7 +349,8 @@ export class Machine {
       level: this.context.level,
       installedIndex: this.installedAt.index,
       installedTerm: this.installedAt.term,
-      dataBytes: this.context.level < SIZED_FROM_LEVEL ? null : this.groupRows.dataBytes,
+      dataBytes: this.context.level < TELLING_FROM_LEVEL ? null : this.groupRows.dataBytes,
+      collected: this.context.level < TELLING_FROM_LEVEL ? null : this.collected,
       effectsLow: this.effects.low,
       effectsHigh: this.effects.high,
       chainLow: this.chain.low,

@@ -28,7 +28,6 @@ export function watchHubOf(serving: Serving): WatchHub {
     watchersMax: settings.watchMaxWatchers,
     historyBytes: settings.watchHistoryBytes,
     progressMs: settings.watchProgressMs,
-    tombstoneRetentionMs: settings.tombstoneRetentionMs,
   });
 }
 

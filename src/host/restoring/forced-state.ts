@@ -312,7 +312,7 @@ export class ForcedState {
     const steps = this.missing.map((partition) => (next: RestoreDone<unknown>): void => {
       this.erase(partition, () => {
         const begun = { appliedIndex: 1, appliedTerm: 1, installedIndex: 1, installedTerm: 1 };
-        const floors = { tokenFloor, ephemeralFloor, leaseMs, level, dataBytes: 0 };
+        const floors = { tokenFloor, ephemeralFloor, leaseMs, level };
         const record = { ...EMPTY_GROUP_RECORD, ...begun, ...floors };
         memtable.put(groupRecordKey(partition), encodeGroupRecord(record));
         const machine = new Machine(memtable, partition, 0, partition <= ranges.poolSize);

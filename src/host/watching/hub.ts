@@ -145,7 +145,8 @@ export class WatchHub implements StreamHome, WatchHome {
   private cursorIn({ kind, name, cursor }: WatchRequest): Positions | "foreign" | null | "bad" {
     if (cursor === null) return null;
     const mark = clusterMark(this.ports.clusterId());
-    return decodePositions(queryOf(kind, name), mark, cursor) ?? "bad";
+    const hosted = this.ports.groups().map(({ partition }) => partition);
+    return decodePositions(queryOf(kind, name), mark, cursor, hosted) ?? "bad";
   }
 
   ended(watch: Watch): void {
@@ -212,12 +213,12 @@ export class WatchHub implements StreamHome, WatchHome {
     return text;
   }
 
-  remembers(positions: Positions): boolean {
-    const { tombstoneRetentionMs } = this.settings;
-    if (tombstoneRetentionMs === 0) return true;
+  remembers({ isOfKeys }: Filter, positions: Positions): boolean {
     for (const [partition, { leaseMs }] of positions) {
-      const nowMs = this.ports.group(partition)?.machine.leaseMs ?? 0;
-      if (leaseMs + tombstoneRetentionMs <= nowMs) return false;
+      // Keys that were in a partition elsewhere may have been collected there.
+      const collected = this.ports.group(partition)?.machine.collected ?? null;
+      if (collected === null) return false;
+      if (leaseMs < (isOfKeys ? collected.keysMs : collected.locksMs)) return false;
     }
     return true;
   }

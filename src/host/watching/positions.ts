@@ -11,7 +11,7 @@
  */
 import { encodeText } from "../../base/bytes.js";
 import { ByteReader, ByteWriter } from "../../base/codec.js";
-import { PARTITIONS_MAX, WATCH_CURSOR_MAX_BYTES } from "../../base/limits.js";
+import { WATCH_CURSOR_MAX_BYTES } from "../../base/limits.js";
 import { openCursor, sealCursor } from "../../machine/kv/cursor.js";
 import { xxh32 } from "../../machine/store/digest.js";
 
@@ -41,9 +41,6 @@ function earlier(a: Position, b: Position): Position {
   const { l, c } = isBehind(a, b) ? b : a;
   return { l, c, leaseMs: Math.min(a.leaseMs, b.leaseMs) };
 }
-
-/** A cursor that says more is none: each part names neighbours, whether they are there or not. */
-const POSITIONS_MAX = 16 * PARTITIONS_MAX;
 
 /** Names the cluster in cursors. */
 export interface ClusterMark {
@@ -89,11 +86,15 @@ export function encodePositions(query: string, mark: ClusterMark, positions: Pos
   return sealCursor(query, writer.finish());
 }
 
-/** "foreign": of another cluster. Null: no cursor of this query. */
+/**
+ * "foreign": of another cluster. Null: no cursor of this query. A part of neighbours names numbers
+ * between them as well, which may be any partition, or none: of these, `known` ones alone are read.
+ */
 export function decodePositions(
   query: string,
   mark: ClusterMark,
   cursor: string,
+  known: readonly number[],
 ): Positions | "foreign" | null {
   const payload = openCursor(query, cursor, PAYLOAD_MAX_BYTES);
   if (payload === null) return null;
@@ -106,9 +107,10 @@ export function decodePositions(
     const first = reader.uint32();
     const count = reader.length();
     const at = { l: reader.uint53(), c: reader.uint32(), leaseMs: reader.uint53() };
-    if (positions.size + count > POSITIONS_MAX) return null;
-    for (let partition = first; partition < first + count; partition++)
-      positions.set(partition, at);
+    if (count === 1) positions.set(first, at);
+    else {
+      for (const each of known) if (each >= first && each < first + count) positions.set(each, at);
+    }
   }
   if (!reader.isComplete()) return null;
   return isOurs ? positions : "foreign";

@@ -12,7 +12,7 @@ import type { WatchEvent } from "../../machine/events.js";
 import type { DueItem } from "../waiting/due-heap.js";
 import type { Filter, FilterWatch } from "./filters.js";
 import type { WatchRequest } from "./messages.js";
-import type { Positions } from "./positions.js";
+import type { Position, Positions } from "./positions.js";
 import { Revisions } from "./revisions.js";
 import { Scan, type ScanMode, type ScanPorts } from "./scan.js";
 import type { ScanTurns, Scanner } from "./scan-turns.js";
@@ -27,8 +27,8 @@ export interface WatchHome extends ScanPorts {
   /** Where the partitions of the filter stand now. */
   positionsNow(filter: Filter): Positions;
   cursorOf(filter: Filter, positions: Positions): string;
-  /** The rows that tell of what ended behind the positions are still there. */
-  remembers(positions: Positions): boolean;
+  /** The rows that tell of what ended behind the positions, in their partitions, are there. */
+  remembers(filter: Filter, positions: Positions): boolean;
   /** For how long the partitions of the filter may not have been level with their leaders (ms). */
   staleMs(filter: Filter): number;
 }
@@ -44,6 +44,9 @@ export type Step =
 
 const NOTHING: Step = { kind: "nothing" };
 const WORKED: Step = { kind: "worked" };
+
+/** Before everything. */
+const NEVER: Position = { l: 0, c: 0, leaseMs: 0 };
 
 export class Watch implements FilterWatch, DueItem, Scanner {
   dueMs = 0;
@@ -95,7 +98,10 @@ export class Watch implements FilterWatch, DueItem, Scanner {
 
   private goOn(cursor: Positions): void {
     const { filter } = this;
-    this.positions = cursor;
+    // A cursor of before a partition had such names tells nothing of it.
+    const nothing = [...filter.partitions].filter((each) => !cursor.has(each));
+    if (nothing.length === 0) this.positions = cursor;
+    else this.positions = new Map([...cursor, ...nothing.map((each) => [each, NEVER] as const)]);
     if (filter.reaches(cursor) && (filter.hasEnds(cursor) || this.findsEnds(cursor))) {
       this.place = { number: filter.first, offset: 0 };
       this.skip = cursor;
@@ -109,7 +115,7 @@ export class Watch implements FilterWatch, DueItem, Scanner {
     const isMoved =
       filter.isOfKeys && partitions.some((each) => home.state(each)?.rows.isWhole === false);
     if (!isMoved) return this.compare("resumed");
-    if (!home.remembers(positions)) return this.startOver();
+    if (!home.remembers(filter, positions)) return this.startOver();
     this.positions = new Map();
     this.compare("resumed");
     this.positions = positions;
@@ -117,7 +123,7 @@ export class Watch implements FilterWatch, DueItem, Scanner {
 
   /** The rows still tell of leases that ended behind the positions. */
   private findsEnds(positions: Positions): boolean {
-    return this.filter.kind === WatchKind.sequence || this.home.remembers(positions);
+    return this.filter.kind === WatchKind.sequence || this.home.remembers(this.filter, positions);
   }
 
   /**
@@ -137,10 +143,9 @@ export class Watch implements FilterWatch, DueItem, Scanner {
     const { home, filter } = this;
     // What was compared before is compared again, from where that began.
     const since = new Map(this.scan?.since ?? this.positions);
+    const isTold = !filter.isOfKeys || home.remembers(filter, since);
+    if (filter.kind === WatchKind.lockPrefix || !isTold) return this.startOver();
     if (strange !== null) since.delete(strange);
-    if (filter.kind === WatchKind.lockPrefix || (filter.isOfKeys && !home.remembers(since))) {
-      return this.startOver();
-    }
     home.tally.mergedBy(reason);
     this.startScan("merged", since);
   }

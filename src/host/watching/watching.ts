@@ -50,8 +50,6 @@ export interface WatchSettings {
   readonly historyBytes: number;
   /** Longest time between marks where none is asked for (ms). */
   readonly progressMs: number;
-  /** Rows that tell of deletions stay so long; 0 = for ever. */
-  readonly tombstoneRetentionMs: number;
 }
 
 /** The rows of a partition with the lease time that they stand at. */

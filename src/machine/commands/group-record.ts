@@ -23,12 +23,24 @@ import { LEVEL_NUMBER_MAX } from "../../base/limits.js";
 
 /**
  * Since version 2 a record tells the last installed snapshot, since version 3 level and placement,
- * since version 4 its size; those before had none (P-131).
+ * since version 5 its size and what was collected; those before had none (P-131). Version 4, of the
+ * size alone, was in no release: it is read.
  */
-const VERSION = 4;
+const VERSION = 5;
 
-/** Since which level of the group its record tells its size. */
-export const SIZED_FROM_LEVEL = SINCE.stored["group record"][VERSION];
+/** Since which level of the group its record tells its size, and what was collected. */
+export const TELLING_FROM_LEVEL = SINCE.stored["group record"][VERSION];
+
+/**
+ * Lease times (ms) behind all that ended and was dropped by collection: whoever knew everything at
+ * that time, or later, finds in the rows what ended since (W7).
+ */
+export interface CollectedEnds {
+  /** Of deletions and ends of keys: above each that was dropped. */
+  readonly keysMs: number;
+  /** Of ends of leases of locks: the latest that was dropped. */
+  readonly locksMs: number;
+}
 
 export interface GroupRecord {
   /** Which generation of rows is the group's state. */
@@ -63,6 +75,8 @@ export interface GroupRecord {
   readonly installedTerm: number;
   /** Names and values of all rows, about: each replica counts for itself; null = not told. */
   readonly dataBytes: number | null;
+  /** A part of the state, as floors are; null = not told: the rows may lack what ended before. */
+  readonly collected: CollectedEnds | null;
   /** Halves of the digest over all effects. */
   readonly effectsLow: number;
   readonly effectsHigh: number;
@@ -88,6 +102,7 @@ export const EMPTY_GROUP_RECORD: GroupRecord = {
   installedIndex: 0,
   installedTerm: 0,
   dataBytes: null,
+  collected: null,
   effectsLow: 0,
   effectsHigh: 0,
   chainLow: 0,
@@ -104,8 +119,8 @@ export function readStamp(reader: ByteReader): Hlc {
 
 export function encodeGroupRecord(record: GroupRecord): Uint8Array {
   const writer = new ByteWriter(192);
-  const { dataBytes } = record;
-  const version = dataBytes === null ? VERSION - 1 : VERSION;
+  const { dataBytes, collected } = record;
+  const version = dataBytes === null && collected === null ? 3 : VERSION;
   writer.uint8(version).uint32(record.generation).uint32(record.lastGeneration);
   writer.uint53(record.appliedIndex).uint53(record.appliedTerm).uint53(record.leaseMs);
   writeStamp(writer, record.stamp);
@@ -115,10 +130,20 @@ export function encodeGroupRecord(record: GroupRecord): Uint8Array {
   writer.uint53(record.membershipIndex);
   writer.uint53(record.placedGeneration).uint32(record.level);
   writer.uint53(record.installedIndex).uint53(record.installedTerm);
-  if (dataBytes !== null) writer.uint53(dataBytes);
+  if (version === VERSION) {
+    writer.boolean(dataBytes !== null);
+    if (dataBytes !== null) writer.uint53(dataBytes);
+    writer.boolean(collected !== null);
+    if (collected !== null) writer.uint53(collected.keysMs).uint53(collected.locksMs);
+  }
   writer.int32(record.effectsLow).int32(record.effectsHigh);
   writer.int32(record.chainLow).int32(record.chainHigh);
   return writer.finish();
+}
+
+/** Whether what a record may leave out follows. */
+function readsFlag(reader: ByteReader, version: number): boolean {
+  return version === VERSION && reader.boolean();
 }
 
 /** Null when the bytes are not a group record of a known version. */
@@ -142,7 +167,10 @@ export function decodeGroupRecord(bytes: Uint8Array): GroupRecord | null {
     level: version < 3 ? FIRST_LEVEL : level(reader.uint32()),
     installedIndex: version === 1 ? 0 : reader.uint53(),
     installedTerm: version === 1 ? 0 : reader.uint53(),
-    dataBytes: version < 4 ? null : reader.uint53(),
+    dataBytes: version === 4 || readsFlag(reader, version) ? reader.uint53() : null,
+    collected: readsFlag(reader, version)
+      ? { keysMs: reader.uint53(), locksMs: reader.uint53() }
+      : null,
     effectsLow: reader.int32(),
     effectsHigh: reader.int32(),
     chainLow: reader.int32(),

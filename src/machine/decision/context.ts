@@ -27,6 +27,9 @@ export interface DecisionContext {
   nextLife: number;
   /** Of this group: what its entries may hold. It never falls. */
   level: Level;
+  /** Of `CollectedEnds`: rises with what is collected. */
+  collectedKeysMs: number;
+  collectedLocksMs: number;
   /** Leases of locks that were found to have ended without a release: for metrics alone. */
   lapsedLocks: number;
 }
@@ -42,6 +45,9 @@ export function contextOf(rows: Rows, ownership: Ownership, record: GroupRecord)
     tokenCeiling: INT64_MAX,
     nextLife: record.nextLife,
     level: record.level,
+    // What is not told may be anything that ended up to now.
+    collectedKeysMs: record.collected?.keysMs ?? record.leaseMs,
+    collectedLocksMs: record.collected?.locksMs ?? record.leaseMs,
     lapsedLocks: 0,
   };
 }

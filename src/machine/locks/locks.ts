@@ -179,6 +179,7 @@ export function dropIdleLock(
   if (!ended(leaseEnd(row.endMs, retentionMs), context.nowMs)) return false;
   noteLapse(context, row);
   if (row.token >= context.tokenFloor) context.tokenFloor = row.token + 1n;
+  context.collectedLocksMs = Math.max(context.collectedLocksMs, row.endMs);
   context.rows.delete(RowKind.lock, key);
   return true;
 }

@@ -51,8 +51,6 @@ export interface OperationsSettings {
   /** Lifetime of an idempotency entry, 0 = no bound by time. */
   readonly keysRetainedMs: number;
   readonly revisionsRetained: number;
-  /** How long tombstones are kept, 0 = for ever (ms). */
-  readonly tombstoneRetentionMs: number;
   readonly valueMaxBytes: number;
   readonly pageBytes: number;
   readonly responseMaxBytes: number;

@@ -87,7 +87,6 @@ export function operationsSettings(
     keysRetainedMax: config.sequencerKeysRetainedMax,
     keysRetainedMs: config.sequencerKeysRetainedMs,
     revisionsRetained: config.kvRevisionsRetained,
-    tombstoneRetentionMs: config.kvTombstoneRetentionMs,
     valueMaxBytes: config.kvMaxValueBytes,
     pageBytes: config.kvScanPageBytes,
     responseMaxBytes: config.maxResponseBytes,

@@ -127,6 +127,7 @@ const RECORD: GroupRecord = {
   level: level(2),
   installedIndex: 10,
   dataBytes: 2 ** 33,
+  collected: { keysMs: 2 ** 53 - 1, locksMs: 1_600_000_000_000 },
   installedTerm: 2,
   effectsLow: -1,
   effectsHigh: 2 ** 31 - 1,
@@ -296,7 +297,7 @@ export const ROW_FORMATS: Readonly<Record<string, Format>> = {
     encodeMembership,
     decodeMembership,
   ),
-  "group record": format(4, [RECORD], encodeGroupRecord, decodeGroupRecord),
+  "group record": format(5, [RECORD], encodeGroupRecord, decodeGroupRecord),
   "cluster row": format(
     2,
     [

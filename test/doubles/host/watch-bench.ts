@@ -106,7 +106,7 @@ export class WatchBench {
       wishClock: () => undefined,
     };
     const given = { watchersMax: 100, historyBytes: 1 << 20, progressMs: 10_000 };
-    this.hub = new WatchHub(ports, { ...given, tombstoneRetentionMs: 0, ...settings });
+    this.hub = new WatchHub(ports, { ...given, ...settings });
   }
 
   /** As callers open their streams. */

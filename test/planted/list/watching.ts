@@ -4,6 +4,7 @@
  */
 import { type RecordBug, recordBug } from "../records.js";
 
+const COLLECTED = "host/watching/collected.test";
 const EVENTS = "machine/events.test";
 const MOVES = "host/watching/transitions.test";
 const SINGLE = "operations/watching/single.test";
@@ -52,6 +53,35 @@ export const watchingBugs: readonly RecordBug[] = [
     MANY,
     "W6 a prefix beyond memory",
     [SCAN, "return isNew ? keyEvent", "return isNew && !row.deleted ? keyEvent"],
+  ),
+  recordBug(
+    "P-188",
+    "a deletion that was collected leaves no trace",
+    COLLECTED,
+    "W7 a deletion that was collected",
+    [
+      "src/machine/collect.ts",
+      "    context.collectedKeysMs = Math.max(context.collectedKeysMs, aboveMs);\n",
+      "    if (aboveMs < 0) context.collectedKeysMs = aboveMs;\n",
+    ],
+  ),
+  recordBug(
+    "P-186",
+    "an image does not say what was collected",
+    COLLECTED,
+    "W7 P-186 an image says",
+    ["src/machine/decision/context.ts", "record.collected?.keysMs ?? record.leaseMs,", "0,"],
+  ),
+  recordBug(
+    "P-188",
+    "a cursor that names a partition of before is not looked at there",
+    COLLECTED,
+    "W7 W14 keys that came",
+    [
+      "src/host/watching/watch.ts",
+      "    if (!home.remembers(filter, positions)) return this.startOver();\n",
+      "    if (!home.remembers(filter, new Map())) return this.startOver();\n",
+    ],
   ),
   recordBug(
     "P-186",

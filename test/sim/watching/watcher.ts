@@ -237,8 +237,9 @@ export class Watcher {
     else slot.marks = slot.marks.slice(0, slot.marks.indexOf(mark) + 1);
     const place = this.placeOf(link);
     // An end that has to be found in a row is lost with it.
-    const { tombstoneRetentionMs = EXACT_MS } = this.parts.watches.operations;
-    const exactMs = Math.min(EXACT_MS, tombstoneRetentionMs / 2);
+    const { tombstoneRetentionMs: keyMs = EXACT_MS, lockRecordRetentionMs: lockMs = EXACT_MS } =
+      watches.host;
+    const exactMs = Math.min(EXACT_MS, keyMs / 2, lockMs / 2);
     const isSame = mark?.place === place && world.nowMs - mark.atMs < exactMs;
     const isOwed = isSame && this.keepsAll;
     if (mark !== null) {

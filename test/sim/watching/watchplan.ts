@@ -62,7 +62,6 @@ export function watchPlan(prng: Prng): WatchPlan {
       compactKeepEntries: pick(prng, [0, 5, 50]),
     },
     operations: {
-      tombstoneRetentionMs,
       watchHistoryBytes: pick(prng, [3000, 20_000, AMPLE_HISTORY_BYTES, AMPLE_HISTORY_BYTES]),
       watchProgressMs: pick(prng, [200, 1000]),
     },

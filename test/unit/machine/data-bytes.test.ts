@@ -1,7 +1,7 @@
 /** How large a group is, counted as its rows change: no row is read for that from the store. */
 import t from "tap";
 import { level } from "../../../src/base/ids.js";
-import { SIZED_FROM_LEVEL } from "../../../src/machine/commands/group-record.js";
+import { TELLING_FROM_LEVEL } from "../../../src/machine/commands/group-record.js";
 import { Prng } from "../../../src/base/prng.js";
 import { generationPrefix, keySuccessor } from "../../../src/machine/store/keys.js";
 import { Bench, extend, lock, remove, set, unlock } from "../../doubles/machine/bench.js";
@@ -56,7 +56,7 @@ t.test(
     t.ok(counted > bytes / 2 && counted < bytes * 2, `counted ${counted} of ${bytes}`);
     bench.flush();
     t.equal(new Bench(bench.store).machine.dataBytes, 0, "at level 1 it is not stored");
-    bench.one(9999, { kind: "set-level", level: level(SIZED_FROM_LEVEL) });
+    bench.one(9999, { kind: "set-level", level: level(TELLING_FROM_LEVEL) });
     bench.flush();
     const again = new Bench(bench.store);
     t.equal(again.machine.dataBytes, counted, "a start goes on with it");

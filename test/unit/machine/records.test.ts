@@ -240,17 +240,27 @@ t.test("P-131 a range's row: both versions", (t) => {
   t.end();
 });
 
-t.test("P-131 P-030 a group's record: all four versions, bounds", (t) => {
+t.test("P-131 P-030 a group's record: all its versions, bounds", (t) => {
   const record = {
     ...EMPTY_GROUP_RECORD,
     ...{ appliedIndex: 9, membership: Uint8Array.from([1, 2]), membershipIndex: configIndex(3) },
     ...{ installedIndex: 7, installedTerm: 6, chainHigh: 5 },
     ...{ placedGeneration: placementGeneration(2 ** 40), level: level(4), dataBytes: 2 ** 41 },
+    collected: { keysMs: 2 ** 52, locksMs: 2 ** 42 },
   };
   const newest = encodeGroupRecord(record);
   t.strictSame(decodeGroupRecord(newest), record);
-  isStrict(t, newest, 4, decodeGroupRecord);
-  const unsized = { ...record, dataBytes: null };
+  isStrict(t, newest, 5, decodeGroupRecord);
+  for (const part of [{ dataBytes: null }, { collected: null }]) {
+    const some = encodeGroupRecord({ ...record, ...part });
+    t.strictSame(decodeGroupRecord(some), { ...record, ...part });
+    isStrict(t, some, 5, decodeGroupRecord);
+  }
+  // Two flags (2), what was collected (16) and the lanes (16) are last.
+  const fourth = Uint8Array.from([4, ...newest.slice(1, -42), ...newest.slice(-41, -33)]);
+  const sized = Uint8Array.from([...fourth, ...newest.slice(-16)]);
+  t.strictSame(decodeGroupRecord(sized), { ...record, collected: null }, "of no release");
+  const unsized = { ...record, dataBytes: null, collected: null };
   const bytes = encodeGroupRecord(unsized);
   t.equal(bytes[0], 3, "without a size as before");
   t.strictSame(decodeGroupRecord(bytes), unsized);

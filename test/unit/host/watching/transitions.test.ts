@@ -6,7 +6,7 @@ import { Prng } from "../../../../src/base/prng.js";
 import type { Command } from "../../../../src/machine/commands/command.js";
 import { WatchBench } from "../../../doubles/host/watch-bench.js";
 import { Move, Side } from "../../../doubles/machine/range-move.js";
-import { attempt, moveId, rangeGeneration } from "../../../../src/base/ids.js";
+import { attempt, level, moveId, rangeGeneration } from "../../../../src/base/ids.js";
 import { Bench, lock, remove, set, unlock } from "../../../doubles/machine/bench.js";
 import { WatchCaller, watchRequest } from "../../../doubles/operations/watching.js";
 
@@ -20,6 +20,7 @@ function watching(bench: WatchBench, kind: number, name: string, rest = {}): Wat
 /** A machine that got what `commands` say, one entry each, and more than the other one. */
 function further(entries: number, ...commands: Parameters<Bench["one"]>[1][]): Bench {
   const state = new Bench();
+  state.one(0, { kind: "set-level", level: level(2) });
   for (const command of commands) state.one(2000, command);
   while (state.machine.appliedIndex < entries) state.one(2000, { kind: "advance-clock" });
   return state;
@@ -27,6 +28,7 @@ function further(entries: number, ...commands: Parameters<Bench["one"]>[1][]): B
 
 t.test("W6 P-186 an image: each name that changed comes once, in its newest state", (t) => {
   const bench = new WatchBench();
+  bench.apply(1, { kind: "advance-clock" });
   bench.apply(1, set("k", "1"));
   bench.apply(1, set("p/gone", "1"));
   bench.apply(1, set("p/same", "1"));

@@ -258,38 +258,6 @@ t.test("W6 a cursor from beyond memory: the newest state, marked so", (t) => {
   t.end();
 });
 
-t.test("W7 a cursor from before what tells of deletions is gone: the whole state anew", (t) => {
-  const bench = new Bench({ tombstoneRetentionMs: 3_600_000 });
-  const first = watching(bench, WatchKind.key, "k");
-  first.stream.close();
-  bench.ask(set("k", "1"));
-  bench.world.pass(3_700_000);
-  bench.ask(set("k", "2"));
-  const second = watching(bench, WatchKind.key, "k", { cursor: first.cursor });
-  t.same(second.take(), ["created", "INITIAL RESET", "INITIAL set k 2 r1", "mark"]);
-  t.equal(bench.operations.watches.tally.resets, 1);
-  t.end();
-});
-
-t.test(
-  "W7 W11 an end whose row may be gone before it was read: the state anew (seed 8310330)",
-  (t) => {
-    const bench = new Bench({ tombstoneRetentionMs: 60_000 });
-    bench.ask(set("k", "v", { expiresMs: 200 }));
-    const slow = new WatchCaller(bench.operations);
-    slow.full = true;
-    slow.stream.create(1, watchRequest(WatchKind.prefix, "k"));
-    bench.world.settle();
-    bench.world.pass(61_000);
-    bench.ask(set("other", "1"));
-    slow.drain();
-    bench.world.settle();
-    t.ok(slow.take().includes("INITIAL RESET"));
-    t.equal(bench.operations.watches.tally.resets, 1);
-    t.end();
-  },
-);
-
 t.test("W5 W11 an end that one watch found in the rows comes to others too (seed 8320104)", (t) => {
   const bench = new Bench();
   bench.ask(lock("r", "a", 200));
