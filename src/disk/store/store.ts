@@ -15,7 +15,8 @@ import { AssertionError, assert } from "../../base/assert.js";
 import { compareBytes, concatBytes, equalBytes, startsWithBytes } from "../../base/bytes.js";
 import { type Result, failure, ok } from "../../base/result.js";
 import type { FatalPort, LoggerPort, StoreChange, StorePort, TimerPort } from "../../ports.js";
-import { LmdbEnvironment, type TableChange } from "./lmdb.js";
+import { LmdbEnvironment } from "./lmdb.js";
+import type { TableChange } from "./row-batch.js";
 import {
   CHUNK_BYTES,
   FIRST_BYTES,

@@ -8,6 +8,7 @@ import t from "tap";
 import { compareBytes } from "../../../src/base/bytes.js";
 import { LmdbEnvironment } from "../../../src/disk/store/lmdb.js";
 import { residentFileBytes } from "../../../src/disk/store/resident.js";
+import type { TableChange } from "../../../src/disk/store/row-batch.js";
 import { MemoryStore } from "../../../src/disk/store/memorystore.js";
 import { type LmdbStore, openStore } from "../../../src/disk/store/store.js";
 import { RowKind, generationPrefix, groupRecordKey } from "../../../src/machine/store/keys.js";
@@ -249,6 +250,35 @@ void t.test(
     rmSync(path, { recursive: true });
   },
 );
+
+void t.test("many rows of one write are made ready in several turns", async (t) => {
+  const path = temporary();
+  let turns = 0;
+  let environment: LmdbEnvironment | null = null;
+  const row = (at: number, value: string): TableChange => {
+    return { table: "short", key: bytes(`key ${at}`), value: bytes(value) };
+  };
+  const between: TimerPort = {
+    soon: timers.soon,
+    after: (delayMs, callback) => {
+      turns++;
+      // Who reads meanwhile sees the state before; nobody else writes.
+      t.equal(environment?.get("short", bytes("key 1999")), null);
+      t.throws(() => environment?.write([], () => undefined), { code: "assertion-failed" });
+      return timers.after(delayMs, callback);
+    },
+  };
+  environment = new LmdbEnvironment(path, 2 ** 22, between);
+  const rows = Array.from({ length: 2000 }, (_, at) => row(at, `value ${at}`));
+  await waiting<undefined>((done) => environment?.write(rows, () => done(undefined)));
+  t.equal(turns, 3);
+  for (const at of [0, 511, 512, 1023, 1024, 1999]) {
+    t.same(environment.get("short", bytes(`key ${at}`)), bytes(`value ${at}`));
+  }
+  await waiting<undefined>((done) => environment?.write([], () => done(undefined)));
+  environment.close();
+  rmSync(path, { recursive: true });
+});
 
 void t.test("what is resident of files is told on Linux", (t) => {
   const resident = residentFileBytes();
