@@ -35,11 +35,6 @@ export class WatchedRows {
     private readonly owned: OwnedKeys,
   ) {}
 
-  /** No key range ever gave the group keys, or took some from it, that lie there now. */
-  get isWhole(): boolean {
-    return this.owned.isWhole;
-  }
-
   /** The row of a key of legal form; null when there is none, or it is not the group's. */
   key(key: ByteKey): KvRow | null {
     const bytes = this.owned.owns(key) ? this.rows.get(RowKind.value, key) : null;

@@ -90,6 +90,20 @@ function watchPorts(serving: Serving): WatchPorts {
     onGroup: (hook) => node.onGroup(hook),
     onGroupLeft: (hook) => node.onGroupLeft(hook),
     partitionsOf: (kind, name) => partitions.of(kind, name),
+    ranges: () => placement.allRanges(),
+    homeOf: (keySpace) => placement.hashHome(keySpace),
+    hasMoved() {
+      const cluster = node.metaGroup().machine.meta.cluster();
+      // Whatever moves, a split came before it.
+      return cluster !== null && cluster.nextPartitionId > cluster.dataPartitions + 1;
+    },
+    knowsCut(keySpace, moveId) {
+      const { meta } = node.metaGroup().machine;
+      // A move has the number of the map that it was begun on.
+      if ((meta.cluster()?.mapVersion ?? -1) < moveId) return false;
+      const move = meta.move(keySpace);
+      return move?.moveId !== moveId || move.phase === "cut";
+    },
     mapVersion: () => placement.mapVersion,
     clusterId: () => node.metaGroup().machine.meta.cluster()?.clusterId ?? "",
     isClosing: () => node.closing,

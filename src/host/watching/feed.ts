@@ -9,15 +9,15 @@
 import { WATCH_HISTORY_MS } from "../../base/limits.js";
 import type { Hlc } from "../../base/hlc.js";
 import type { Command } from "../../machine/commands/command.js";
-import { type AppliedCommand, type WatchEvent, eventOf, isExpiry } from "../../machine/events.js";
-import { type ByteKey, textToByteKey } from "../../machine/store/keys.js";
+import { type AppliedCommand, type WatchEvent, eventOf } from "../../machine/events.js";
+import { textToByteKey } from "../../machine/store/keys.js";
 import { keyEvent, keyLeaseEnd, lockEvent, lockLeaseEnd } from "../../machine/watched-rows.js";
 import type { Filter, NameSort } from "./filters.js";
 import { Filters } from "./filters.js";
 import { LateCommits } from "./late-commits.js";
-import { WatchedLeases } from "./leases.js";
+import { type LeaseState, WatchedLeases, leaseState, overwrittenBy } from "./leases.js";
 import type { Position, Positions } from "./positions.js";
-import { Overtaken } from "./overtaken.js";
+import { Speakers } from "./speakers.js";
 import type { WatchTally } from "./watch-tally.js";
 import type { WatchGroup, WatchPorts, WatchSettings, WatchedState } from "./watching.js";
 
@@ -30,14 +30,6 @@ export interface FeedEars {
   leaseNoted(partition: number): void;
   /** Of the names of the filter more leases run than are looked after: their ends are not told. */
   tooManyLeases(filter: Filter): void;
-}
-
-/** The lease of a name, as its row has it. */
-interface LeaseState {
-  /** It runs until then; null: none runs. */
-  readonly untilMs: number | null;
-  /** It ended by itself; null: it runs, or the last change was another one. */
-  readonly end: { readonly event: WatchEvent; readonly endMs: number } | null;
 }
 
 /** An end of a lease that filters did not tell of. */
@@ -53,7 +45,7 @@ export class Feed {
   readonly changed = new Set<Filter>();
   historyBytes = 0;
   private readonly lateCommits: LateCommits;
-  private readonly overtaken: Overtaken;
+  private readonly speakers: Speakers;
   private isOn = false;
   /** Leases of some filters run that are not looked after. */
   private missesLeases = false;
@@ -71,7 +63,7 @@ export class Feed {
     private readonly ears: FeedEars,
   ) {
     this.lateCommits = new LateCommits(ports, (partition) => this.isWatched(partition));
-    this.overtaken = new Overtaken(() => (ports.isClosing() ? [] : ports.groups()));
+    this.speakers = new Speakers(ports);
     ports.onGroup((group) => {
       if (!this.isOn) return;
       // It may have been here before, and missed what happened meanwhile.
@@ -102,18 +94,19 @@ export class Feed {
     return filter;
   }
 
-  /** `partitions` are from now on those that may have its names. Returns whether they are others. */
-  cover(filter: Filter, partitions: ReadonlySet<number>): boolean {
+  /**
+   * `partitions` are from now on those that may have its names. Returns the new ones among them;
+   * null: they are as before.
+   */
+  cover(filter: Filter, partitions: ReadonlySet<number>): number[] | null {
     const before = filter.partitions;
     filter.partitions = partitions;
-    let isOther = false;
-    for (const partition of partitions) {
-      if (before.has(partition)) continue;
-      isOther = true;
+    const added = [...partitions].filter((partition) => !before.has(partition));
+    for (const partition of added) {
       filter.gap(partition, this.positionOf(partition));
       this.missesLeases = true;
     }
-    return isOther || before.size !== partitions.size;
+    return added.length > 0 || before.size !== partitions.size ? added : null;
   }
 
   /** Where the partitions of the filter stand, all entries of which are in its history. */
@@ -170,7 +163,7 @@ export class Feed {
   turn(isOn: boolean): void {
     this.isOn = isOn;
     if (!isOn) this.leases.clear();
-    this.overtaken.clear();
+    this.speakers.restart();
     if (this.ports.isClosing()) return;
     for (const group of this.ports.groups()) {
       if (isOn) this.tap(group);
@@ -179,21 +172,30 @@ export class Feed {
   }
 
   /** Whether what the partition has of the key is told: not where another one took it over. */
-  speaksFor(partition: number, key: ByteKey): boolean {
-    return this.overtaken.speaksFor(partition, key);
+  speaksFor(partition: number, name: string): boolean {
+    return this.speakers.speaksFor(partition, name);
+  }
+
+  /** Keys of the filter are on their way, or this node's map is old. */
+  isInDoubt(filter: Filter): boolean {
+    return this.speakers.isInDoubt(filter);
+  }
+
+  /** Filters cover what they have to: other partitions than before may speak for a key. */
+  mapChanged(): void {
+    for (const partition of this.speakers.mapChanged()) this.regained(partition);
   }
 
   /** The partition has left the node. */
   left(partition: number): void {
     this.leases.drop(partition);
-    this.overtaken.left(partition);
   }
 
   private tap(group: WatchGroup): void {
     const { partition, machine } = group;
     let position: Position | null = null;
     let end: MissedEnd | null = null;
-    this.overtaken.begins(group);
+    this.speakers.begins(group);
     machine.tap = {
       begin: (stamp, leaseMs) => {
         position = { l: stamp.l, c: stamp.c, leaseMs };
@@ -215,7 +217,7 @@ export class Feed {
       appended: (index) => this.lateCommits.appended(group, index),
       replaced: () => {
         this.interrupted(partition);
-        this.overtaken.begins(group);
+        this.speakers.begins(group);
         this.ears.replaced(partition, "image");
       },
     };
@@ -266,15 +268,14 @@ export class Feed {
       case "extend-grant":
         return this.extended(group, "lock", command.resource, applied, position);
       case "range-adopt":
-        this.overtaken.applied(group, command);
+        this.speakers.applied(group, command);
         return this.regained(group.partition);
       // Nobody had these keys for a while: they were not read, and their leases ended unseen.
       case "range-unfreeze":
         return this.regained(group.partition);
       case "range-close":
       case "range-drop":
-      case "range-freeze":
-        return this.overtaken.applied(group, command);
+        return this.speakers.applied(group, command);
       default:
     }
   }
@@ -288,8 +289,7 @@ export class Feed {
   ): void {
     const filters = this.filters.of(sort, name);
     if (!filters.some((filter) => filter.partitions.has(group.partition))) return;
-    const isLate = sort === "key" && this.overtaken.hasLate;
-    if (isLate && !this.speaksFor(group.partition, textToByteKey(name))) return;
+    if (sort === "key" && !this.speaksFor(group.partition, name)) return;
     const record = sort === "sequence" ? group.machine.reads.getSequence(name) : null;
     const event = eventOf(applied, record);
     if (event === null) return;
@@ -410,7 +410,7 @@ export class Feed {
     const { watched } = machine.reads;
     const key = textToByteKey(name);
     if (sort === "key") {
-      const row = this.speaksFor(partition, key) ? watched.key(key) : null;
+      const row = this.speaksFor(partition, name) ? watched.key(key) : null;
       if (row === null) return null;
       const untilMs = keyLeaseEnd(row, nowMs);
       return leaseState(untilMs, row.endMs, () => keyEvent(name, row, nowMs));
@@ -419,32 +419,5 @@ export class Feed {
     if (row === null) return null;
     const untilMs = lockLeaseEnd(row, nowMs);
     return leaseState(untilMs, row.endMs, () => lockEvent(name, row, nowMs));
-  }
-}
-
-/** `told`: what a name is told to be, made only where nothing runs: it has a copy of the value. */
-function leaseState(
-  untilMs: number | null,
-  endMs: number | null,
-  told: () => WatchEvent,
-): LeaseState {
-  if (untilMs !== null || endMs === null) return { untilMs, end: null };
-  const event = told();
-  return { untilMs, end: isExpiry(event) ? { event, endMs } : null };
-}
-
-/** The row that a command may write over although its lease has ended. */
-function overwrittenBy(command: Command): { sort: NameSort; name: string } | null {
-  switch (command.kind) {
-    case "kv-set":
-    case "kv-delete":
-      return { sort: "key", name: command.key };
-    case "try-lock":
-    case "lock-with-note":
-    case "try-unlock":
-    case "unlock-grant":
-      return { sort: "lock", name: command.resource };
-    default:
-      return null;
   }
 }

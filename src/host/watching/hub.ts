@@ -6,22 +6,16 @@
  * made, kept or sent (W15). 4. A turn delivers a bounded number of messages, then input is heard
  * first.
  */
+import { META_PARTITION } from "../../base/ids.js";
 import { WatchEnd, WatchKind } from "../../base/result-types.js";
-import {
-  WATCH_CURSOR_MAX_BYTES,
-  WATCH_PROGRESS_MAX_MS,
-  WATCH_PROGRESS_MIN_MS,
-  WATCH_STALE_MAX_MS,
-} from "../../base/limits.js";
+import { WATCH_STALE_MAX_MS } from "../../base/limits.js";
 import { DueHeap } from "../waiting/due-heap.js";
-import { kvKey, resourceKey, sequenceKey } from "../../machine/store/names.js";
-import type { ByteKey } from "../../machine/store/keys.js";
 import type { TimerHandle } from "../../ports.js";
 import { Confirmations } from "./confirmations.js";
 import { Expiries } from "./expiries.js";
 import { Feed } from "./feed.js";
 import { type Filter, queryOf } from "./filters.js";
-import type { WatchRequest, WatchSink, WatchStream } from "./messages.js";
+import { type WatchRequest, type WatchSink, type WatchStream, isAcceptable } from "./messages.js";
 import { type Positions, clusterMark, decodePositions, encodePositions } from "./positions.js";
 import { type PumpBudget, Stream, type StreamHome } from "./stream.js";
 import { ScanTurns } from "./scan-turns.js";
@@ -35,6 +29,10 @@ const TURN_DELIVERIES = 1024;
 const TURN_MS = 2;
 /** A watch begins within this time, or ends (ms). */
 const BEGIN_MS = 10_000;
+/** One try of a Sync: partitions may be removed meanwhile; and between two (ms). */
+const LEVEL_MS = 1000;
+const LEVEL_AGAIN_MS = 20;
+const META_ALONE: ReadonlySet<number> = new Set([META_PARTITION]);
 /** How often what is old is forgotten (ms). */
 const SWEEP_MS = 1000;
 
@@ -105,6 +103,7 @@ export class WatchHub implements StreamHome, WatchHome {
   begin(stream: Stream, watchId: number, request: WatchRequest): Watch | Refused {
     const refused = this.refusal(request);
     if (refused !== null) return refused;
+    this.followMap();
     const { kind, name } = request;
     const partitions = this.ports.partitionsOf(kind, name);
     if (partitions === null) return { end: WatchEnd.notHosted, partition: null };
@@ -123,16 +122,39 @@ export class WatchHub implements StreamHome, WatchHome {
     this.tally.watchers[kind] = (this.tally.watchers[kind] ?? 0) + 1;
     this.sweepLater();
     const untilMs = this.nowMs() + BEGIN_MS;
-    this.confirmations.confirm(partitions, untilMs, (isLevel) => {
+    this.levelWithMap([filter], untilMs, (isLevel) => {
       if (!this.streamOf.has(watch)) return;
       if (!isLevel) {
         const [first = null] = partitions;
         return stream.endWatch(watch, WatchEnd.stale, partitions.size === 1 ? first : null);
       }
-      for (const partition of partitions) this.levelMs.set(partition, this.nowMs());
+      for (const partition of filter.partitions) this.levelMs.set(partition, this.nowMs());
       watch.begin(cursor);
     });
     return watch;
+  }
+
+  /**
+   * `done` when the partitions of the filters are level, and so is the map where they have not what
+   * it says that they have: somebody else may have it by now.
+   */
+  private levelWithMap(
+    filters: readonly Filter[],
+    untilMs: number,
+    done: (isLevel: boolean) => void,
+  ): void {
+    this.confirmations.confirm(partitionsOf(filters), untilMs, (isLevel) => {
+      if (!isLevel || !this.isInDoubt(filters)) return done(isLevel);
+      this.confirmations.confirm(META_ALONE, untilMs, (isMapLevel) => {
+        if (!isMapLevel) return done(false);
+        this.followMap();
+        this.confirmations.confirm(partitionsOf(filters), untilMs, done);
+      });
+    });
+  }
+
+  private isInDoubt(filters: readonly Filter[]): boolean {
+    return !this.ports.isClosing() && filters.some((filter) => this.feed.isInDoubt(filter));
   }
 
   private refusal(request: WatchRequest): Refused | null {
@@ -168,12 +190,13 @@ export class WatchHub implements StreamHome, WatchHome {
     if (this.streams.delete(stream)) this.tally.streams--;
   }
 
-  level(stream: Stream, partitions: ReadonlySet<number>, done: () => void): void {
-    const untilMs = this.nowMs() + BEGIN_MS;
-    this.confirmations.confirm(partitions, untilMs, (isLevel) => {
-      // Nobody waits for it any more, or it is waited for on.
-      if (isLevel || stream.isEmpty || this.isStopped) done();
-      else this.level(stream, partitions, done);
+  level(stream: Stream, filters: readonly Filter[], done: () => void): void {
+    const untilMs = this.nowMs() + LEVEL_MS;
+    this.levelWithMap(filters, untilMs, (isLevel) => {
+      // Nobody waits for it any more, or it is waited for on: what is on its way is nowhere.
+      const isOver = stream.isEmpty || this.isStopped;
+      if (isOver || (isLevel && !this.isInDoubt(filters))) done();
+      else this.ports.timer.after(LEVEL_AGAIN_MS, () => this.level(stream, filters, done));
     });
   }
 
@@ -198,8 +221,12 @@ export class WatchHub implements StreamHome, WatchHome {
     return this.feed.noteLease(partition, sort, name, endMs);
   }
 
-  speaksFor(partition: number, key: ByteKey): boolean {
-    return this.feed.speaksFor(partition, key);
+  speaksFor(partition: number, name: string): boolean {
+    return this.feed.speaksFor(partition, name);
+  }
+
+  hasMoved(): boolean {
+    return this.ports.hasMoved();
   }
 
   positionsNow(filter: Filter): Positions {
@@ -328,9 +355,10 @@ export class WatchHub implements StreamHome, WatchHome {
     for (const filter of this.feed.filters.all()) {
       const isOfKeys = filter.kind <= WatchKind.bucket;
       if (!filter.partitions.has(partition) || (reason === "moved" && !isOfKeys)) continue;
-      for (const watch of this.watchesOf(filter)) {
-        watch.fallBack(reason, reason === "moved" ? partition : null);
-      }
+      // An image may have brought keys with stamps of other partitions.
+      const isStrange = reason === "moved" || (isOfKeys && this.hasMoved());
+      const strange = isStrange ? [partition] : [];
+      for (const watch of this.watchesOf(filter)) watch.fallBack(reason, strange);
     }
     this.arm();
   }
@@ -359,8 +387,8 @@ export class WatchHub implements StreamHome, WatchHome {
     if (version === this.mapVersion) return;
     const isFirst = this.mapVersion < 0;
     this.mapVersion = version;
-    if (isFirst) return;
-    for (const filter of this.feed.filters.all()) this.follow(filter);
+    if (!isFirst) for (const filter of this.feed.filters.all()) this.follow(filter);
+    this.feed.mapChanged();
   }
 
   private follow(filter: Filter): void {
@@ -369,8 +397,9 @@ export class WatchHub implements StreamHome, WatchHome {
     if (partitions === null || partitions === filter.partitions) return;
     const strange = [...partitions].find((each) => this.ports.group(each) === null);
     if (strange !== undefined) return this.endAll(filter, WatchEnd.notHosted, strange);
-    if (!this.feed.cover(filter, partitions)) return;
-    for (const watch of this.watchesOf(filter)) watch.fallBack("moved");
+    const added = this.feed.cover(filter, partitions);
+    if (added === null) return;
+    for (const watch of this.watchesOf(filter)) watch.fallBack("moved", added);
   }
 
   private sweepLater(): void {
@@ -384,36 +413,6 @@ export class WatchHub implements StreamHome, WatchHome {
   }
 }
 
-const ONLY_MAX = 2 ** 11 - 1;
-
-/** Whether the request is one, whatever there is (W1, W8, section 11). */
-function isAcceptable(request: WatchRequest): boolean {
-  const { kind, name, cursor, fromRevision, only, progressMs } = request;
-  if (!isWatched(kind, name)) return false;
-  if (cursor !== null && cursor.length > WATCH_CURSOR_MAX_BYTES) return false;
-  if (fromRevision !== null && (kind !== WatchKind.key || fromRevision < -1n)) return false;
-  if (!Number.isInteger(only) || only < 0 || only > ONLY_MAX) return false;
-  if (progressMs === 0) return true;
-  const { isInteger } = Number;
-  return (
-    isInteger(progressMs) &&
-    progressMs >= WATCH_PROGRESS_MIN_MS &&
-    progressMs <= WATCH_PROGRESS_MAX_MS
-  );
-}
-
-function isWatched(kind: number, name: string): boolean {
-  switch (kind) {
-    case WatchKind.key:
-    case WatchKind.prefix:
-    case WatchKind.bucket:
-      return kvKey(name) !== null;
-    case WatchKind.lock:
-    case WatchKind.lockPrefix:
-      return resourceKey(name) !== null;
-    case WatchKind.sequence:
-      return sequenceKey(name) !== null;
-    default:
-      return false;
-  }
+function partitionsOf(filters: readonly Filter[]): ReadonlySet<number> {
+  return new Set(filters.flatMap(({ partitions }) => [...partitions]));
 }

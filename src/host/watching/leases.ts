@@ -1,5 +1,6 @@
 /**
- * The ends of leases of watched names (W11): which are due at a lease time of their partition.
+ * The ends of leases of watched names (W11): which are due at a lease time of their partition, and
+ * which one a command may write over.
  *
  * Owns the heaps. Invariants: 1. A name stands in the heap of its partition once, with the end that
  * was known when it was noted: whether it has ended is for its row to say. 2. There are at most
@@ -7,6 +8,8 @@
  * at a time.
  */
 import { WATCHED_LEASES_MAX } from "../../base/limits.js";
+import type { Command } from "../../machine/commands/command.js";
+import { type WatchEvent, isExpiry } from "../../machine/events.js";
 import { type DueItem, DueHeap } from "../waiting/due-heap.js";
 import type { NameSort } from "./filters.js";
 
@@ -125,4 +128,39 @@ export class WatchedLeases {
 
 function idOf(sort: NameSort, name: string): string {
   return `${sort}/${name}`;
+}
+
+/** The lease of a name, as its row has it. */
+export interface LeaseState {
+  /** It runs until then; null: none runs. */
+  readonly untilMs: number | null;
+  /** It ended by itself; null: it runs, or the last change was another one. */
+  readonly end: { readonly event: WatchEvent; readonly endMs: number } | null;
+}
+
+/** `told`: what a name is told to be, made only where nothing runs: it has a copy of the value. */
+export function leaseState(
+  untilMs: number | null,
+  endMs: number | null,
+  told: () => WatchEvent,
+): LeaseState {
+  if (untilMs !== null || endMs === null) return { untilMs, end: null };
+  const event = told();
+  return { untilMs, end: isExpiry(event) ? { event, endMs } : null };
+}
+
+/** The row that a command may write over although its lease has ended. */
+export function overwrittenBy(command: Command): { sort: NameSort; name: string } | null {
+  switch (command.kind) {
+    case "kv-set":
+    case "kv-delete":
+      return { sort: "key", name: command.key };
+    case "try-lock":
+    case "lock-with-note":
+    case "try-unlock":
+    case "unlock-grant":
+      return { sort: "lock", name: command.resource };
+    default:
+      return null;
+  }
 }

@@ -1,11 +1,18 @@
 /**
- * What a watch asks for and what it is told, and who takes it.
+ * What a watch asks for and what it is told, who takes it, and what is no request at all.
  *
- * Types only. Invariants: 1. Messages of one stream come in one order, marks behind the events
+ * Pure. Invariants: 1. Messages of one stream come in one order, marks behind the events
  * before them (P-187). 2. A message and its events are changed by nobody who gets them; events are
  * shared by all who watch the name.
  */
+import {
+  WATCH_CURSOR_MAX_BYTES,
+  WATCH_PROGRESS_MAX_MS,
+  WATCH_PROGRESS_MIN_MS,
+} from "../../base/limits.js";
+import { WatchKind } from "../../base/result-types.js";
 import type { WatchEvent } from "../../machine/events.js";
+import { kvKey, resourceKey, sequenceKey } from "../../machine/store/names.js";
 
 export type { WatchEvent } from "../../machine/events.js";
 
@@ -82,4 +89,38 @@ export interface WatchStream {
   ready(): void;
   /** The caller is gone: nothing is delivered any more. */
   close(): void;
+}
+
+const ONLY_MAX = 2 ** 11 - 1;
+
+/** Whether the request is one, whatever there is (W1, W8, section 11). */
+export function isAcceptable(request: WatchRequest): boolean {
+  const { kind, name, cursor, fromRevision, only, progressMs } = request;
+  if (!isWatched(kind, name)) return false;
+  if (cursor !== null && cursor.length > WATCH_CURSOR_MAX_BYTES) return false;
+  if (fromRevision !== null && (kind !== WatchKind.key || fromRevision < -1n)) return false;
+  if (!Number.isInteger(only) || only < 0 || only > ONLY_MAX) return false;
+  if (progressMs === 0) return true;
+  const { isInteger } = Number;
+  return (
+    isInteger(progressMs) &&
+    progressMs >= WATCH_PROGRESS_MIN_MS &&
+    progressMs <= WATCH_PROGRESS_MAX_MS
+  );
+}
+
+function isWatched(kind: number, name: string): boolean {
+  switch (kind) {
+    case WatchKind.key:
+    case WatchKind.prefix:
+    case WatchKind.bucket:
+      return kvKey(name) !== null;
+    case WatchKind.lock:
+    case WatchKind.lockPrefix:
+      return resourceKey(name) !== null;
+    case WatchKind.sequence:
+      return sequenceKey(name) !== null;
+    default:
+      return false;
+  }
 }

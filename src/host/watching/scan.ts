@@ -45,7 +45,7 @@ export interface ScanPorts {
   /** null: the partition is not here. */
   state(partition: number): WatchedState | null;
   /** Whether what the partition has of the key is told. */
-  speaksFor(partition: number, key: ByteKey): boolean;
+  speaksFor(partition: number, name: string): boolean;
   /** False: there are too many. */
   noteLease(partition: number, sort: NameSort, name: string, endMs: number): boolean;
 }
@@ -151,7 +151,7 @@ export class Scan {
       const event =
         span.of === "locks"
           ? this.lockTold(partition, name, lockRow(value), state.leaseMs)
-          : this.ports.speaksFor(partition, key)
+          : this.ports.speaksFor(partition, name)
             ? this.keyTold(partition, name, wholeKvRow(value), state.leaseMs)
             : null;
       if (event !== null) {
@@ -170,7 +170,7 @@ export class Scan {
     const { rows, leaseMs } = state;
     let event: WatchEvent | null;
     if (kind === WatchKind.key) {
-      const row = rows.key(textToByteKey(name));
+      const row = this.ports.speaksFor(partition, name) ? rows.key(textToByteKey(name)) : null;
       event = row === null ? null : this.keyTold(partition, name, row, leaseMs);
     } else if (kind === WatchKind.lock) {
       const row = rows.lock(textToByteKey(name));

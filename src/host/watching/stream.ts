@@ -37,8 +37,8 @@ export interface StreamHome {
   closed(stream: Stream): void;
   /** The stream has something to deliver. */
   wake(stream: Stream): void;
-  /** `done` when the partitions are level with what was answered before this call. */
-  level(stream: Stream, partitions: ReadonlySet<number>, done: () => void): void;
+  /** `done` when the filters are level with what was answered before this call. */
+  level(stream: Stream, filters: readonly Filter[], done: () => void): void;
   nowMs(): number;
 }
 
@@ -106,14 +106,9 @@ export class Stream implements WatchStream {
   private levelSyncs(): void {
     const open = this.syncs.filter(({ targets }) => targets === null);
     if (open.length === 0) return;
-    const partitions = new Set<number>();
-    for (const filter of new Set(
-      open.flatMap(({ watches }) => watches.map((each) => each.filter)),
-    )) {
-      for (const partition of filter.partitions) partitions.add(partition);
-    }
+    const filters = new Set(open.flatMap(({ watches }) => watches.map((each) => each.filter)));
     this.isLevelling = true;
-    this.home.level(this, partitions, () => {
+    this.home.level(this, [...filters], () => {
       this.isLevelling = false;
       for (const sync of open) sync.targets = sync.watches.map(({ filter }) => filter.end);
       this.home.wake(this);

@@ -130,7 +130,9 @@ function collect(
     return { events, place: { number, offset }, positions: reached, isCut, appliedMs };
   };
   for (let batch = filter.at(number); batch !== undefined; batch = filter.at(number)) {
-    if (wasTold(batch.position, skip?.get(batch.partition))) {
+    // Who has its names now told of them whole, and does not know what this one told.
+    const isPast = !filter.partitions.has(batch.partition);
+    if (isPast || wasTold(batch.position, skip?.get(batch.partition))) {
       number++;
       continue;
     }

@@ -27,6 +27,8 @@ export interface WatchHome extends ScanPorts {
   /** Where the partitions of the filter stand now. */
   positionsNow(filter: Filter): Positions;
   cursorOf(filter: Filter, positions: Positions): string;
+  /** Keys may have come to a partition with stamps of another one. */
+  hasMoved(): boolean;
   /** The rows that tell of what ended behind the positions, in their partitions, are there. */
   remembers(filter: Filter, positions: Positions): boolean;
   /** For how long the partitions of the filter may not have been level with their leaders (ms). */
@@ -111,10 +113,7 @@ export class Watch implements FilterWatch, DueItem, Scanner {
   /** Keys that moved have stamps of former partitions: no position says what was told of them. */
   private compareMoved(): void {
     const { filter, home, positions } = this;
-    const partitions = [...filter.partitions];
-    const isMoved =
-      filter.isOfKeys && partitions.some((each) => home.state(each)?.rows.isWhole === false);
-    if (!isMoved) return this.compare("resumed");
+    if (!filter.isOfKeys || !home.hasMoved()) return this.compare("resumed");
     if (!home.remembers(filter, positions)) return this.startOver();
     this.positions = new Map();
     this.compare("resumed");
@@ -128,9 +127,9 @@ export class Watch implements FilterWatch, DueItem, Scanner {
 
   /**
    * Each change cannot be told any more: the state is compared with what was told (W6). `strange`:
-   * what this partition holds came from elsewhere, and all of it is told.
+   * what these partitions hold came from elsewhere, and all of it is told.
    */
-  fallBack(reason: MergeReason, strange: number | null = null): void {
+  fallBack(reason: MergeReason, strange: readonly number[] = []): void {
     if (!this.isRunning) return;
     this.setScan(this.scan?.mode === "quiet" ? null : this.scan);
     // Half of a state was told, or nothing can be compared.
@@ -139,13 +138,13 @@ export class Watch implements FilterWatch, DueItem, Scanner {
     this.news(this);
   }
 
-  private compare(reason: MergeReason, strange: number | null = null): void {
+  private compare(reason: MergeReason, strange: readonly number[] = []): void {
     const { home, filter } = this;
     // What was compared before is compared again, from where that began.
     const since = new Map(this.scan?.since ?? this.positions);
     const isTold = !filter.isOfKeys || home.remembers(filter, since);
     if (filter.kind === WatchKind.lockPrefix || !isTold) return this.startOver();
-    if (strange !== null) since.delete(strange);
+    for (const partition of strange) since.delete(partition);
     home.tally.mergedBy(reason);
     this.startScan("merged", since);
   }

@@ -3,6 +3,7 @@
  *
  * Types only.
  */
+import type { KeyBounds } from "../../machine/ownership/ownership-row.js";
 import type { WatchedRows } from "../../machine/watched-rows.js";
 import type { ClockPort, TimerPort } from "../../ports.js";
 import type { Group } from "../group/group.js";
@@ -20,6 +21,11 @@ export type WatchGroup = Pick<
   | "levelMs"
 >;
 
+/** An interval of the keys of a key space, as the map has it. */
+export interface KeyOwner extends KeyBounds {
+  readonly partitionId: number;
+}
+
 export interface WatchPorts {
   readonly clock: ClockPort;
   readonly timer: TimerPort;
@@ -31,7 +37,15 @@ export interface WatchPorts {
   onGroupLeft(hook: (group: WatchGroup) => void): void;
   /** The partitions that may have what is watched; null before the cluster is founded. */
   partitionsOf(kind: number, name: string): ReadonlySet<number> | null;
-  /** Grows whenever `partitionsOf` may say something else. */
+  /** The key spaces that are divided into ranges, as the map has them now. */
+  ranges(): ReadonlyMap<string, readonly KeyOwner[]>;
+  /** The partition of the keys of a key space that has no ranges. */
+  homeOf(keySpace: string): number | null;
+  /** Keys were moved from one partition to another at some time, as far as the map says. */
+  hasMoved(): boolean;
+  /** The map has the cut of the move, which was adopted. */
+  knowsCut(keySpace: string, moveId: number): boolean;
+  /** Grows whenever any of these may say something else. */
   mapVersion(): number;
   clusterId(): string;
   /** No row is to be read any more. */

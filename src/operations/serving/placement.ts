@@ -202,6 +202,12 @@ export class Placement {
     return findRange(this.rangesOf(keySpace), key);
   }
 
+  /** Of all key spaces that have some; a copy. */
+  allRanges(): ReadonlyMap<string, readonly RangeDescriptor[]> {
+    this.refresh();
+    return new Map(this.ranges);
+  }
+
   /** The descriptors of a key space as this node has applied them. */
   private rangesOf(keySpace: string): readonly RangeDescriptor[] {
     this.refresh();

@@ -3,10 +3,15 @@
  * when a test says so, rounds end in the turn after they were asked for.
  */
 import { assert } from "../../../src/base/assert.js";
-import { partitionId } from "../../../src/base/ids.js";
+import { META_PARTITION, partitionId } from "../../../src/base/ids.js";
 import { WatchKind } from "../../../src/base/result-types.js";
 import { WatchHub } from "../../../src/host/watching/hub.js";
-import type { WatchGroup, WatchPorts, WatchSettings } from "../../../src/host/watching/watching.js";
+import type {
+  KeyOwner,
+  WatchGroup,
+  WatchPorts,
+  WatchSettings,
+} from "../../../src/host/watching/watching.js";
 import type { Command } from "../../../src/machine/commands/command.js";
 import { Bench } from "../machine/bench.js";
 import { ManualTimer } from "./world.js";
@@ -68,10 +73,16 @@ class FalseGroup implements WatchGroup {
 export class WatchBench {
   readonly timer = new ManualTimer();
   readonly groups = new Map<number, FalseGroup>();
+  /** Who has the map: only its rounds count. */
+  readonly meta: FalseGroup;
   readonly hub: WatchHub;
   /** Where what is not by prefix lies, by name; elsewhere in partition 1. */
   readonly places = new Map<string, number>();
   version = 1;
+  /** Of key spaces that are divided; the others are in partition 1. */
+  readonly ranges = new Map<string, readonly KeyOwner[]>();
+  /** Moves whose cuts the map has. */
+  readonly cuts = new Set<number>();
   clusterId = "cluster";
   private readonly left: ((group: WatchGroup) => void)[] = [];
   private readonly joined: ((group: WatchGroup) => void)[] = [];
@@ -87,11 +98,12 @@ export class WatchBench {
       this.groups.set(id, new FalseGroup(this, id, rowsOf(id)));
     }
     this.all = new Set(this.groups.keys());
+    this.meta = new FalseGroup(this, META_PARTITION, new Bench());
     const { timer } = this;
     const clock = { monotonicMs: () => timer.nowMs, wallMs: () => timer.nowMs };
     const ports: WatchPorts = {
       ...{ clock, timer },
-      group: (partition) => this.groups.get(partition) ?? null,
+      group: (id) => (id === META_PARTITION ? this.meta : (this.groups.get(id) ?? null)),
       groups: () => [...this.groups.values()],
       onGroup: (hook) => void this.joined.push(hook),
       onGroupLeft: (hook) => void this.left.push(hook),
@@ -99,6 +111,10 @@ export class WatchBench {
         const isMany = kind === WatchKind.prefix || kind === WatchKind.lockPrefix;
         return isMany ? this.all : new Set([this.places.get(name) ?? 1]);
       },
+      ranges: () => new Map(this.ranges),
+      homeOf: () => 1,
+      hasMoved: () => this.ranges.size > 0,
+      knowsCut: (_keySpace, moveId) => this.cuts.has(moveId),
       mapVersion: () => this.version,
       clusterId: () => this.clusterId,
       isClosing: () => false,

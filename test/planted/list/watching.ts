@@ -7,10 +7,13 @@ import { type RecordBug, recordBug } from "../records.js";
 const COLLECTED = "host/watching/collected.test";
 const EVENTS = "machine/events.test";
 const MOVES = "host/watching/transitions.test";
+const KEY_MOVES = "host/watching/moves.test";
 const SINGLE = "operations/watching/single.test";
 const MANY = "operations/watching/many.test";
 const HUB = "src/host/watching/hub.ts";
 const FEED = "src/host/watching/feed.ts";
+const TOLD = "src/host/watching/told.ts";
+const SPEAKERS = "src/host/watching/speakers.ts";
 const SCAN = "src/host/watching/scan.ts";
 
 export const watchingBugs: readonly RecordBug[] = [
@@ -37,8 +40,9 @@ export const watchingBugs: readonly RecordBug[] = [
   ]),
   recordBug("P-186", "an image goes by without whoever watches", MOVES, "W6 P-186 an image", [
     HUB,
-    '        watch.fallBack(reason, reason === "moved" ? partition : null);\n',
-    '        if (reason === "moved") watch.fallBack(reason, partition);\n',
+    "      for (const watch of this.watchesOf(filter)) watch.fallBack(reason, strange);\n",
+    '      if (reason === "image") continue;\n' +
+      "      for (const watch of this.watchesOf(filter)) watch.fallBack(reason, strange);\n",
   ]),
   recordBug(
     "P-188",
@@ -96,8 +100,8 @@ export const watchingBugs: readonly RecordBug[] = [
   ),
   recordBug("P-187", "SYNCED waits for nobody", MOVES, "W9 SYNCED waits", [
     HUB,
-    "    this.confirmations.confirm(partitions, untilMs, (isLevel) => {\n      // Nobody",
-    "    this.confirmations.confirm(new Set(), untilMs, (isLevel) => {\n      // Nobody",
+    "    this.levelWithMap(filters, untilMs, (isLevel) => {\n      // Nobody",
+    "    this.levelWithMap([], untilMs, (isLevel) => {\n      // Nobody",
   ]),
   recordBug("P-187", "a mark overtakes the events before it", MOVES, "W10 P-187 a mark", [
     "src/host/watching/watch.ts",
@@ -111,9 +115,80 @@ export const watchingBugs: readonly RecordBug[] = [
     MOVES,
     "W14 P-186 what a late source",
     [
-      "src/host/watching/overtaken.ts",
-      "if (source === target || machine.ownership.ownsNone(interval)) continue;",
-      "if (source !== target || machine.ownership.ownsNone(interval)) continue;",
+      SPEAKERS,
+      "    if (newest !== null) return newest.target === partition;\n",
+      "    if (newest !== null) return newest.target > 0;\n",
+    ],
+    [
+      SPEAKERS,
+      "return owner === undefined || owner.partitionId === partition;",
+      "return owner === undefined || owner.partitionId > 0;",
+    ],
+  ),
+  recordBug(
+    "P-186",
+    "a target that is late tells of keys that it gave away since",
+    KEY_MOVES,
+    "W14 a target that adopts late",
+    [
+      SPEAKERS,
+      "if (interval === undefined || this.ports.knowsCut(keySpace, moveId)) return;",
+      "if (interval === undefined) return;",
+    ],
+  ),
+  recordBug(
+    "P-187",
+    "a barrier goes by a map that is old",
+    KEY_MOVES,
+    "W9 W4 a node whose map is old",
+    [
+      HUB,
+      "    return !this.ports.isClosing() && filters.some((filter) => this.feed.isInDoubt(filter));",
+      "    return this.ports.isClosing() && filters.some((filter) => this.feed.isInDoubt(filter));",
+    ],
+  ),
+  recordBug(
+    "P-187",
+    "a barrier waits for a partition that is gone",
+    KEY_MOVES,
+    "W9 a barrier over a partition",
+    [
+      HUB,
+      "    const untilMs = this.nowMs() + LEVEL_MS;\n",
+      "    const untilMs = this.nowMs() + LEVEL_MS * BEGIN_MS;\n",
+    ],
+  ),
+  recordBug(
+    "P-186",
+    "what a partition told is told again when its names are elsewhere",
+    KEY_MOVES,
+    "W2 W14 what a partition did",
+    [
+      TOLD,
+      "const isPast = !filter.partitions.has(batch.partition);",
+      "const isPast = filter.partitions.size === 0;",
+    ],
+  ),
+  recordBug(
+    "P-186",
+    "keys that came with an image are compared by stamps of other partitions",
+    KEY_MOVES,
+    "W6 W14 an image that brings",
+    [
+      HUB,
+      'const isStrange = reason === "moved" || (isOfKeys && this.hasMoved());',
+      'const isStrange = reason === "moved";',
+    ],
+  ),
+  recordBug(
+    "P-186",
+    "a map that gives keys to who has them already tells nobody",
+    KEY_MOVES,
+    "W14 keys that the map gives",
+    [
+      FEED,
+      "for (const partition of this.speakers.mapChanged()) this.regained(partition);",
+      "this.speakers.mapChanged();",
     ],
   ),
   recordBug(
@@ -122,6 +197,12 @@ export const watchingBugs: readonly RecordBug[] = [
     MOVES,
     "W14 a key that goes",
     [FEED, "      if (!filter.partitions.has(partition)) continue;\n", ""],
+    [
+      FEED,
+      "    if (!filters.some((filter) => filter.partitions.has(group.partition))) return;\n",
+      "",
+    ],
+    [TOLD, "const isPast = !filter.partitions.has(batch.partition);", "const isPast = false;"],
   ),
   recordBug(
     "P-185",

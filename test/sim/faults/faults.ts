@@ -180,6 +180,7 @@ export class Faults implements Scene {
       case "mute-side":
       case "deaf-side":
       case "give-up":
+      case "late-source":
         return this.aim(kind, prng);
       case "late-copy": {
         const number = this.count;

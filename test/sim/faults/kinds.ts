@@ -89,6 +89,8 @@ export const SPECIAL_FAULTS = {
   "mute-side": {},
   /** Who leads a side of a move takes in nothing of the meta partition: what it knows of the move is old. */
   "deaf-side": {},
+  /** A follower takes in nothing of the source of a move, and learns late that the keys have gone. */
+  "late-source": {},
   /** Somebody has a move given up in the middle of its copy. */
   "give-up": {},
   /** The cut of a move comes when another leader of the source has taken the next attempt. */

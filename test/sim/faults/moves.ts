@@ -62,10 +62,13 @@ const DEAFENED: readonly MovePhase[] = ["opened", "imported", "imported", "froze
 
 const GIVEN_UP: readonly MovePhase[] = ["opened", "imported", "imported", "frozen"];
 
+/** Whoever brings a source to its target from then on is not heard by all replicas of the source. */
+const BEHIND: readonly MovePhase[] = ["opened", "imported", "imported", "frozen", "frozen"];
+
 /** What each kind may wait for. */
 const PHASES: Partial<Record<FaultKind, readonly MovePhase[]>> = {
   ...{ "strike-move": AIMS, "part-move": AIMS, "mute-meta": MUTED, "mute-side": MUTED },
-  ...{ "deaf-side": DEAFENED, "give-up": GIVEN_UP },
+  ...{ "deaf-side": DEAFENED, "give-up": GIVEN_UP, "late-source": BEHIND },
 };
 
 /** Around the time that an interval may be frozen, or beyond that in which a target must be led. */
@@ -101,6 +104,7 @@ export function aimAtMove(
       else if (kind === "strike-move") strike(scene, move, prng, struck);
       else if (kind === "part-move") part(scene, move, prng, struck);
       else if (kind === "deaf-side") deafen(scene, move, prng, struck);
+      else if (kind === "late-source") lag(scene, move, prng, struck);
       else if (kind === "mute-meta") mute(scene, META_PARTITION, longMs(prng), struck);
       else mute(scene, prng.chance(3, 4) ? move.target : move.source, longMs(prng), struck);
     });
@@ -284,5 +288,18 @@ function deafen(
   scene.until(World.between(prng, 300, 6000), () => {
     server.deafTo.delete(META_PARTITION);
   });
+  struck(server.nodeId);
+}
+
+/** A follower hears nothing of the source for a while: it applies the adoption by the target first. */
+function lag(scene: Scene, { source }: MovePair, prng: Prng, struck: (node: number) => void): void {
+  const leader = leaderOf(scene, source);
+  const followers = scene.servers.filter((server) => {
+    return server.isUp && server !== leader && !server.deafTo.has(source);
+  });
+  const server = followers[prng.below(Math.max(1, followers.length))];
+  if (server === undefined) return;
+  server.deafTo.add(source);
+  scene.until(World.between(prng, 300, 3000), () => void server.deafTo.delete(source));
   struck(server.nodeId);
 }

@@ -68,6 +68,18 @@ const AIMS: readonly FaultKind[] = [
 /** No look in the time of a world. */
 const NEVER_MS = 86_400_000;
 
+/** What leaves a replica of the source, and those who watch there, behind the target. */
+const LATE: readonly FaultKind[] = [
+  ...([
+    "late-source",
+    "late-source",
+    "late-source",
+    "strike-move",
+    "give-up",
+    "part-move",
+  ] as const),
+];
+
 /** Nobody changes ranges but the nodes. */
 export const SWINGING: RangePlan = {
   ...{ kinds: [], everyMs: NEVER_MS, spaces: 1, callMs: 10_000, hasWitness: false },
@@ -125,5 +137,19 @@ export function fewRangesPlan(prng: Prng, nodes: number): RangePlan {
     ...{ ...drawn, aims, aimEveryMs: pick(prng, [3000, 6000]) },
     everyMs: pick(prng, [800, 2500]),
     handEveryMs: pick(prng, [0, 1000, 3000]),
+  };
+}
+
+/** Short and dense: keys move while somebody watches them, and some replicas learn of it late. */
+export function watchedRangesPlan(prng: Prng): RangePlan {
+  const drawn = rangePlan(prng);
+  return {
+    ...{ ...drawn, kinds: BY_HAND, isAutomatic: false, hasWitness: false },
+    ...{ aims: prng.chance(3, 4) ? LATE : [], aimEveryMs: pick(prng, [300, 800]) },
+    ...{ everyMs: pick(prng, [150, 400]), handEveryMs: pick(prng, [200, 400, 800]) },
+    thresholds: {
+      ...{ splitThreshold: 0, splitMinSize: 0, mergeMinSize: pick(prng, [10, 40]) },
+      collectionEveryMs: NEVER_MS,
+    },
   };
 }

@@ -127,9 +127,9 @@ export function endpointOf(nodeId: number): string {
   return `node-${nodeId}:8084`;
 }
 
-/** The node that is meant by an endpoint. */
+/** The node that is meant by an endpoint, of peers or of clients. */
 export function nodeAt(endpoint: string): number {
-  return Number(/^node-(\d+):/.exec(endpoint)?.[1]);
+  return Number(/^(?:http:\/\/)?node-(\d+):/.exec(endpoint)?.[1]);
 }
 
 function pick<T>(prng: Prng, list: readonly T[]): T {
@@ -208,8 +208,13 @@ function backupPlanOf(seed: number, profile: Profile, nodes: number): BackupPlan
 }
 
 /** Drawn apart: a world without watchers is as it was. */
-function watchPlanOf(seed: number, { hasWatches }: Profile): WatchPlan | null {
-  return hasWatches === true ? watchPlan(new Prng(seed).fork("watches")) : null;
+function watchPlanOf(
+  seed: number,
+  { hasWatches }: Profile,
+  { watches }: WatchedWorld,
+): WatchPlan | null {
+  if (hasWatches !== true) return null;
+  return { ...watchPlan(new Prng(seed).fork("watches")), ...watches };
 }
 
 /** Drawn apart from what is drawn of those who watch. */
@@ -237,9 +242,9 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
   const members = hasOperators ? memberPlan(new Prng(seed).fork("members")) : null;
   const placed = placedPlanOf(seed, profile);
   const beside = watchedWorldOf(seed, profile);
-  const ranges = rangePlanOf(seed, profile, nodes);
+  const ranges = rangePlanOf(seed, profile, nodes) ?? beside.ranges;
   const backups = backupPlanOf(seed, profile, nodes);
-  const watches = watchPlanOf(seed, profile);
+  const watches = watchPlanOf(seed, profile, beside);
   const plan: Plan = {
     seed,
     profile: profileName,
@@ -282,7 +287,7 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
     },
     members: placed === null ? (members ?? beside.members) : placed.members,
     upgrades: profile.hasUpgrades === true ? upgradePlan(new Prng(seed).fork("upgrades")) : null,
-    placer: placed?.placer ?? null,
+    placer: placed?.placer ?? beside.placer,
     ranges,
     backups,
     waits: profile.hasWaits === true ? waitPlan(new Prng(seed).fork("waits")) : null,

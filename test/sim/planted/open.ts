@@ -184,4 +184,40 @@ export const WHY_OPEN: ReadonlyMap<string, string> = new Map([
     "what happened is forgotten with the last who watches",
     "not tried in enough seeds yet; `test/unit/operations/watching` finds it",
   ],
+  [
+    "a deletion that was collected leaves no trace",
+    "not tried in enough seeds yet; `test/unit/host/watching/collected.test.ts` finds it",
+  ],
+  [
+    "an image does not say what was collected",
+    "not tried in enough seeds yet; `test/unit/host/watching/collected.test.ts` finds it",
+  ],
+  [
+    "a cursor that names a partition of before is not looked at there",
+    "not tried in enough seeds yet; `test/unit/host/watching/collected.test.ts` finds it",
+  ],
+  [
+    "a target that is late tells of keys that it gave away since",
+    "not tried in enough seeds yet; `test/unit/host/watching/moves.test.ts` finds it",
+  ],
+  [
+    "a barrier goes by a map that is old",
+    "not tried in enough seeds yet; `test/unit/host/watching/moves.test.ts` finds it",
+  ],
+  [
+    "a barrier waits for a partition that is gone",
+    "not tried in enough seeds yet; `test/unit/host/watching/moves.test.ts` finds it",
+  ],
+  [
+    "what a partition told is told again when its names are elsewhere",
+    "not tried in enough seeds yet; `test/unit/host/watching/moves.test.ts` finds it",
+  ],
+  [
+    "keys that came with an image are compared by stamps of other partitions",
+    "not tried in enough seeds yet; `test/unit/host/watching/moves.test.ts` finds it",
+  ],
+  [
+    "a map that gives keys to who has them already tells nobody",
+    "not tried in enough seeds yet; `test/unit/host/watching/moves.test.ts` finds it",
+  ],
 ]);

@@ -208,7 +208,7 @@ export function judge(plan: Plan, options: RunOptions = {}): Judged {
   const { ranges } = checks;
   const moved = ranges?.movedSpaces ?? splitSpaces(result.history);
   const history = withLeaderships(result.history, checks.leaderships, partitions, moved);
-  const isAside = profile.hasRangesAtTimes === true;
+  const isAside = profile.hasRangesAtTimes === true || profile.hasWatches === true;
   const ofMoves = ranges === null ? [] : [throughMoves(history, ranges.made, ranges.rangesOf)];
   if (result.backups !== null && result.violations.length === 0) {
     const { simulatedMs } = result;

@@ -13,7 +13,12 @@ import type { Node } from "../../../src/host/node.js";
 import type { Command, Outcome } from "../../../src/machine/commands/command.js";
 import { LockState } from "../../../src/machine/locks/lock-row.js";
 import { textToByteKey } from "../../../src/machine/store/keys.js";
-import type { Change, ChangeSort, Changes } from "../../judge/checkers/watches/changes.js";
+import {
+  type Change,
+  type ChangeSort,
+  type Changes,
+  isEnd,
+} from "../../judge/checkers/watches/changes.js";
 
 /** The lease of a key or a lock that is there. */
 export interface TrueLease {
@@ -101,7 +106,10 @@ export class WatchedTruth {
     for (const name of locks) noteLock(partition, machine, name);
     if (!hasMoved) return;
     // Keys came or went with their leases.
-    for (const name of this.keys) this.noteKey(partition, machine, name);
+    for (const name of this.keys) {
+      this.endedUnseen(machine, name, add);
+      this.noteKey(partition, machine, name);
+    }
   }
 
   private expire(
@@ -179,6 +187,15 @@ export class WatchedTruth {
     if (row.endMs <= machine.leaseMs) return;
     const { endMs, revision } = row;
     leases.set(id, { sort: "key", name, endMs, revision, token: 0n });
+  }
+
+  /** Of a key that came with its move, and whose lease ended while nobody had it. */
+  private endedUnseen(machine: Machine, name: string, add: (what: What) => void): void {
+    const row = machine.reads.watched.key(textToByteKey(name));
+    if (row === null || row.deleted || row.endMs === null || row.endMs > machine.leaseMs) return;
+    const last = this.changes.of("key", name).at(-1);
+    if (last === undefined || isEnd(last)) return;
+    add({ sort: "key", name, type: WatchEventType.expired, revision: row.revision });
   }
 
   private didLock(

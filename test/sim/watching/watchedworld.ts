@@ -1,6 +1,7 @@
 /**
- * What else goes on in a world of watches: in most seeds nothing, in some of them nodes join and leave,
- * or whoever was cut off for a while needs images.
+ * What else goes on in a world of watches: in some seeds nothing, in others nodes join and leave, whoever
+ * was cut off for a while needs images, key ranges are split and merged, or partitions have replicas on
+ * some nodes only, and these move.
  *
  * Pure. Invariant: drawn from a generator of its own, so that the rest of a plan stays as it is.
  */
@@ -9,25 +10,43 @@ import type { HostSettings } from "../../../src/host/settings.js";
 import { DEFAULT_SNAPSHOT_SETTINGS } from "../../../src/host/snapshots/snapshot-limits.js";
 import type { FaultKind } from "../faults/kinds.js";
 import { type MemberPlan, memberPlan } from "../members/memberplan.js";
+import type { PlacerPlan } from "../members/placementplan.js";
+import type { WatchPlan } from "./watchplan.js";
+import { type RangePlan, watchedRangesPlan } from "../members/rangeplan.js";
 
 export interface WatchedWorld {
   readonly members: MemberPlan | null;
+  readonly ranges: RangePlan | null;
+  readonly placer: PlacerPlan | null;
+  readonly watches: Partial<WatchPlan>;
   readonly host: Partial<HostSettings>;
   /** Instead of what the profile has, as far as it is given. */
   readonly others: {
     readonly segmentBytes?: number;
+    readonly ticks?: number;
+    readonly nodes?: number;
+    readonly keys?: number;
     readonly thinkMs?: number;
     readonly faults?: readonly FaultKind[];
     readonly faultEveryMs?: number;
   };
 }
 
-export const NOTHING_ELSE: WatchedWorld = { members: null, host: {}, others: {} };
+export const NOTHING_ELSE: WatchedWorld = {
+  ...{ members: null, ranges: null, placer: null },
+  ...{ watches: {}, host: {}, others: {} },
+};
 
 /** Whoever is cut off goes on with its watches, and lacks what the others have dropped. */
 const CUT_OFF: readonly FaultKind[] = [
   ...(["isolate", "isolate", "isolate", "partition", "strand-leader"] as const),
   ...(["pause", "kill-leader"] as const),
+];
+
+/** What no disk is damaged by: a move, or a replica, may have the one copy that there is. */
+const WHOLE_DISKS: readonly FaultKind[] = [
+  ...(["kill", "kill-leader", "power-loss", "crash-inside", "graceful-stop", "pause"] as const),
+  ...(["isolate", "partition", "link-break", "strand-leader", "away", "disk-slow"] as const),
 ];
 
 function pick<T>(prng: Prng, list: readonly T[]): T {
@@ -43,6 +62,10 @@ export function watchedWorld(prng: Prng): WatchedWorld {
     case 3:
     case 4:
       return withImages(prng);
+    case 5:
+      return withRanges(prng);
+    case 6:
+      return withReplicas(prng);
     default:
       return NOTHING_ELSE;
   }
@@ -68,5 +91,37 @@ function withImages(prng: Prng): WatchedWorld {
       faultEveryMs: 1000,
       segmentBytes: 64 << 10,
     },
+  };
+}
+
+/** Each kind of fault is on in half of the seeds. */
+function someOf(prng: Prng): FaultKind[] {
+  return WHOLE_DISKS.filter(() => prng.chance(1, 2));
+}
+
+function withRanges(prng: Prng): WatchedWorld {
+  const ranges = watchedRangesPlan(prng);
+  return {
+    ...NOTHING_ELSE,
+    ranges,
+    host: ranges.host,
+    others: { faults: someOf(prng), ticks: 12_000, keys: 12, segmentBytes: 1 << 20 },
+  };
+}
+
+/** Of five nodes two have no replica of a partition; a hand moves one after the other. */
+function withReplicas(prng: Prng): WatchedWorld {
+  const hand = { everyMs: pick(prng, [200, 500, 1500]), most: 4, least: 3 };
+  return {
+    ...NOTHING_ELSE,
+    placer: { hand, keeper: null },
+    // Whatever a stream watches has to be at one node.
+    watches: { watchers: 12, watchesMax: 1 },
+    host: {
+      ...{ replicationFactor: 3, rebalancerEnabled: prng.chance(1, 2), placementPassEveryMs: 500 },
+      leaderBalanceEveryMs: pick(prng, [0, 300, 2000]),
+      initialPartitions: 4,
+    },
+    others: { faults: someOf(prng), nodes: 5 },
   };
 }

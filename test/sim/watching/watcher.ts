@@ -15,11 +15,11 @@ import type { Changes } from "../../judge/checkers/watches/changes.js";
 import { type Mark, type ToldEvent, ToldWatch } from "../../judge/checkers/watches/told-watch.js";
 import type { WatchBounded } from "../../judge/checkers/watches/watch-bounded.js";
 import type { WatchFindings } from "../../judge/checkers/watches/watch-findings.js";
-import { BUCKETS } from "../clients/kv-requests.js";
 import { pick } from "../clients/workload.js";
 import type { Plan } from "../plan/plan.js";
 import type { Server } from "../world/server.js";
 import type { World } from "../world/world.js";
+import { drawName, isOfMany } from "./watched-names.js";
 import { WatchLink } from "./watchlink.js";
 import { AMPLE_HISTORY_BYTES, type WatchPlan } from "./watchplan.js";
 
@@ -27,6 +27,8 @@ import { AMPLE_HISTORY_BYTES, type WatchPlan } from "./watchplan.js";
 const MARKS_MAX = 6;
 /** A watch that goes on within this time at the same node is told each change (W5, ms). */
 const EXACT_MS = 50_000;
+/** So many nodes in a row may lack something before another thing is watched. */
+const REFUSALS_MAX = 8;
 /** A full message and the largest event beside it (bytes). */
 const MESSAGE_MAX_BYTES = WATCH_MESSAGE_BYTES + 20_000;
 
@@ -50,6 +52,7 @@ interface KeptMark {
 
 /** One watch, over all streams that it goes on at. */
 interface Slot {
+  readonly at: number;
   readonly request: Omit<WatchRequest, "cursor">;
   readonly told: ToldWatch;
   marks: KeptMark[];
@@ -58,6 +61,8 @@ interface Slot {
   isCreated: boolean;
   /** Where each change is owed from, as long as that place is as it was. */
   owedAt: string;
+  /** Nodes in a row that had not all of it. */
+  refusals: number;
 }
 
 interface Barrier {
@@ -145,10 +150,9 @@ export class Watcher {
 
   // What it watches ------------------------------------------------------------------------------
 
-  private drawSlot(at: number): Slot {
+  private drawSlot(at: number, [kind, name] = drawName(this.prng, this.parts.plan)): Slot {
     const { prng } = this;
     const { changes, findings } = this.parts;
-    const [kind, name] = this.drawName();
     const isFrom = kind === WatchKind.key && prng.chance(1, 4);
     const request = {
       ...{ kind, name, noValues: prng.chance(1, 6) },
@@ -161,27 +165,8 @@ export class Watcher {
     const ask = { kind, name, initial, noValues, only, hasFrom: isFrom };
     const id = `watch ${this.number}.${at} of ${name} (kind ${kind})`;
     const told = new ToldWatch(id, ask, changes, findings);
-    return { request, told, marks: [], watchId: 0, isCreated: false, owedAt: "" };
-  }
-
-  private drawName(): readonly [number, string] {
-    const { prng } = this;
-    const { plan } = this.parts;
-    switch (prng.below(7)) {
-      case 0:
-        return [WatchKind.key, `bucket-${prng.below(3)}/key-${prng.below(Math.min(3, plan.keys))}`];
-      case 1:
-      case 2:
-        return [WatchKind.prefix, pick(prng, ["bucket-", "bucket-1", "bucket-2/", "b"])];
-      case 3:
-        return [WatchKind.bucket, pick(prng, BUCKETS)];
-      case 4:
-        return [WatchKind.lock, pick(prng, [`lock-${prng.below(plan.locks)}`, "forced/0"])];
-      case 5:
-        return [WatchKind.lockPrefix, pick(prng, ["lock-", "forced/", "forced/1"])];
-      default:
-        return [WatchKind.sequence, `seq-${prng.below(plan.sequences)}`];
-    }
+    const none = { marks: [], watchId: 0, isCreated: false, owedAt: "", refusals: 0 };
+    return { at, request, told, ...none };
   }
 
   // Where it watches -----------------------------------------------------------------------------
@@ -194,10 +179,10 @@ export class Watcher {
     if (running === null) return this.later(50 + this.prng.below(100), () => this.connect());
     const readMs = this.isQuiet ? 0 : this.readMs;
     const link: WatchLink = new WatchLink(
-      ...([world, server, running, watches.bufferBytes, readMs, this.prng] as const),
+      ...([world, servers, server, running, watches.bufferBytes, readMs, this.prng] as const),
       {
-        came: (message, sentMs) => {
-          if (this.link === link) this.came(message, sentMs);
+        came: (message, sentMs, elsewhere) => {
+          if (this.link === link) this.came(message, sentMs, elsewhere);
         },
         given: (isFull, message, sizeBytes) => this.given(isFull, message, sizeBytes),
         becameFull: () => this.parts.bounded.full(),
@@ -263,7 +248,8 @@ export class Watcher {
   /** Nothing that happened is forgotten in the time of the world. */
   private get keepsAll(): boolean {
     const { plan, watches } = this.parts;
-    return plan.ranges === null && watches.operations.watchHistoryBytes === AMPLE_HISTORY_BYTES;
+    const isStill = plan.ranges === null && plan.placer === null;
+    return isStill && watches.operations.watchHistoryBytes === AMPLE_HISTORY_BYTES;
   }
 
   /** Node, life, and what replaced the rows that it has. */
@@ -335,25 +321,31 @@ export class Watcher {
     this.parts.bounded.delivered(this.name, isFull, isEnd, sizeBytes, MESSAGE_MAX_BYTES);
   }
 
-  private came(message: WatchMessage, sentMs: number): void {
+  private came(message: WatchMessage, sentMs: number, elsewhere: Server | null): void {
     if (message.type === WatchMessageType.synced) return this.synced(message.syncId);
     for (const watchId of message.watchIds) {
       const slot = this.slots.find((one) => one.watchId === watchId);
-      if (slot !== undefined) this.cameTo(slot, message, sentMs);
+      if (slot !== undefined) this.cameTo(slot, message, sentMs, elsewhere);
     }
   }
 
-  private cameTo(slot: Slot, message: WatchMessage, sentMs: number): void {
+  private cameTo(
+    slot: Slot,
+    message: WatchMessage,
+    sentMs: number,
+    elsewhere: Server | null,
+  ): void {
     const { told } = slot;
     const { link } = this;
     this.sayMessage(slot, message);
     if (link === null) return;
     switch (message.type) {
       case WatchMessageType.ended:
-        return this.endedOne(slot, message.end);
+        return this.endedOne(slot, message.end, elsewhere);
       case WatchMessageType.created:
         told.created(sentMs);
         slot.isCreated = true;
+        slot.refusals = 0;
         break;
       default:
     }
@@ -367,7 +359,7 @@ export class Watcher {
     if (slot.marks.length > MARKS_MAX) slot.marks.shift();
   }
 
-  private endedOne(slot: Slot, end: number): void {
+  private endedOne(slot: Slot, end: number, elsewhere: Server | null): void {
     const name = Object.entries(WatchEnd).find(([, number]) => number === end)?.[0] ?? `${end}`;
     this.count(`ended: ${name}`);
     slot.watchId = 0;
@@ -378,9 +370,27 @@ export class Watcher {
     if (end === WatchEnd.invalidInput || end === WatchEnd.forbidden) {
       this.parts.findings.order.violation(`${slot.told.id} is refused: ${name}`);
     }
+    if (end === WatchEnd.notHosted) this.giveUp(slot);
+    if (elsewhere !== null) this.count("routes followed");
     // Another node may have what it wants.
     this.drop();
-    this.later(50 + this.prng.below(400), () => this.connect());
+    this.later(50 + this.prng.below(400), () => this.connect(elsewhere));
+  }
+
+  /** Where no node has all of a prefix, another name is watched in the end. */
+  private giveUp({ at, request }: Slot): void {
+    const slot = this.slots[at - 1] as Slot;
+    if (
+      !isOfMany(request.kind) ||
+      ++slot.refusals < REFUSALS_MAX ||
+      this.parts.plan.placer === null
+    )
+      return;
+    const { plan } = this.parts;
+    let drawn = drawName(this.prng, plan);
+    while (isOfMany(drawn[0])) drawn = drawName(this.prng, plan);
+    this.slots[at - 1] = this.drawSlot(at, drawn);
+    this.count("given up, as no node has it");
   }
 
   private synced(syncId: number): void {
@@ -393,8 +403,8 @@ export class Watcher {
     const partitions = plan.host.initialPartitions ?? 1;
     for (const [slot, watchId] of barrier.of) {
       if (slot.watchId !== watchId || watchId === 0 || !slot.isCreated) continue;
-      const isOfMany = [WatchKind.prefix, WatchKind.lockPrefix].includes(slot.request.kind as 2);
-      if (isOfMany && partitions >= 3) of.count("barriers over three partitions");
+      if (isOfMany(slot.request.kind) && partitions >= 3)
+        of.count("barriers over three partitions");
       const missing = slot.told.missing(barrier.sentMs);
       if (missing === null) continue;
       const before = `${barrier.sentMs.toFixed(0)} ms`;

@@ -7,9 +7,11 @@
  * link nothing arrives.
  */
 import type { Prng } from "../../../src/base/prng.js";
+import type { RouteHint } from "../../../src/operations/api/answers.js";
 import type { WatchMessage, WatchReceiver } from "../../../src/operations/api/watching/watches.js";
 import type { WatchRequest, WatchStream } from "../../../src/operations/api/watching/watches.js";
 import { eventBytes } from "../../../src/machine/events.js";
+import { nodeAt } from "../plan/plan.js";
 import type { OpenCall, Running, Server } from "../world/server.js";
 import type { World } from "../world/world.js";
 
@@ -19,8 +21,8 @@ const TRAVEL_MS = 0.2;
 const MESSAGE_BYTES = 60;
 
 export interface LinkEars {
-  /** A message arrived that the node gave away at `sentMs`. */
-  came(message: WatchMessage, sentMs: number): void;
+  /** A message arrived that the node gave away at `sentMs`; `elsewhere`: the node that it names. */
+  came(message: WatchMessage, sentMs: number, elsewhere: Server | null): void;
   /** The node gives a message away. */
   given(isFull: boolean, message: WatchMessage, sizeBytes: number): void;
   becameFull(): void;
@@ -28,9 +30,16 @@ export interface LinkEars {
   lost(): void;
 }
 
+interface Unread {
+  readonly message: WatchMessage;
+  readonly elsewhere: Server | null;
+  readonly sizeBytes: number;
+  readonly sentMs: number;
+}
+
 export class WatchLink implements OpenCall, WatchReceiver {
   private stream: WatchStream | null = null;
-  private readonly unread: { message: WatchMessage; sizeBytes: number; sentMs: number }[] = [];
+  private readonly unread: Unread[] = [];
   private unreadBytes = 0;
   private wasFull = false;
   private isReading = false;
@@ -41,6 +50,8 @@ export class WatchLink implements OpenCall, WatchReceiver {
 
   constructor(
     private readonly world: World,
+    /** All machines, by node id less one. */
+    private readonly servers: readonly Server[],
     readonly server: Server,
     private readonly running: Running,
     private readonly bufferBytes: number,
@@ -110,13 +121,14 @@ export class WatchLink implements OpenCall, WatchReceiver {
 
   // What the node gives away ---------------------------------------------------------------------
 
-  deliver(message: WatchMessage): void {
+  deliver(message: WatchMessage, route: RouteHint | null): void {
     const { events } = message;
     const sizeBytes = events.reduce((sum, event) => sum + eventBytes(event), MESSAGE_BYTES);
     this.world.trace.mix(events.length * 8 + message.type);
     if (this.isOver) return;
     this.ears.given(this.isFull(), message, sizeBytes);
-    this.unread.push({ message, sizeBytes, sentMs: this.world.nowMs });
+    const named = route === null ? undefined : this.servers[nodeAt(route.endpoint) - 1];
+    this.unread.push({ message, elsewhere: named ?? null, sizeBytes, sentMs: this.world.nowMs });
     this.unreadBytes += sizeBytes;
     this.readOn();
   }
@@ -153,7 +165,7 @@ export class WatchLink implements OpenCall, WatchReceiver {
       const next = this.unread.shift();
       if (next === undefined) break;
       this.unreadBytes -= next.sizeBytes;
-      this.ears.came(next.message, next.sentMs);
+      this.ears.came(next.message, next.sentMs, next.elsewhere);
     } while (!isSlow && !this.isOver);
     if (!this.wasFull || this.unreadBytes > this.bufferBytes / 2 || this.isOver) return;
     this.wasFull = false;

@@ -250,6 +250,7 @@ t.test("W7 W14 a watch that goes on is told what came with stamps of another par
   const target = new Side(world, 0, 2, false);
   const bench = new WatchBench(2, {}, (id) => (id === 2 ? target : source));
   source.do(set("b/m", "1"));
+  bench.ranges.set("b", [{ startKey: null, endKey: null, partitionId: 2 }]);
   // The stamps of the target are ahead.
   while (target.machine.appliedIndex < 50) bench.apply(2, { kind: "advance-clock" });
   const { cursor } = watching(bench, WatchKind.prefix, "b/");
