@@ -271,7 +271,10 @@ export class LaneConnection {
       return this.end("no echo in time");
     }
     const leftMs = this.echoSentMs + echoWithinMs - nowMs;
-    const pauseMs = Math.min(echoEveryMs, leftMs);
+    // All connections at the same times, multiples of the pause: the process wakes once for them.
+    // A timer that fires early by less than a millisecond has reached its own.
+    const nextMs = echoEveryMs + 1 - ((nowMs + 1) % echoEveryMs);
+    const pauseMs = Math.min(nextMs, leftMs);
     this.echoDueMs = nowMs + pauseMs;
     this.timer = this.ports.timer.after(pauseMs, () => this.echo());
   }

@@ -17,10 +17,16 @@ import { Distribution } from "../../host/requests/distribution.js";
 import { family, histogramLines, scalar } from "./exposition.js";
 
 /**
- * Rare enough that a node at rest is not awake for this: each time costs it 50 us and more. The 200
- * samples of the window of recent load are enough for its worst percent.
+ * Pause between two looks at the loop. The 200 samples of the window of recent load are enough for
+ * its worst percent.
  */
 const LOOP_EVERY_MS = 50;
+/**
+ * While the loop has nothing to do nine tenths of the time: it cannot have been late by much, and a
+ * node at rest is not to be awake for this, each time costs it 50 us and more.
+ */
+const LOOP_REST_EVERY_MS = 200;
+const REST_SHARE = 0.1;
 const LOOP_BOUNDS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 const GC_BOUNDS_SECONDS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1];
 const GC_KINDS = new Map<number, string>([
@@ -35,9 +41,11 @@ const ENTRIES_AT_ONCE = 128;
 export class ProcessFigures {
   private readonly loop = new Distribution(LOOP_BOUNDS_SECONDS);
   private readonly collections = new Map<string, Distribution>();
-  private readonly timer: NodeJS.Timeout;
+  private timer: NodeJS.Timeout | null = null;
+  /** What the loop had to do until the last look. */
+  private use = performance.eventLoopUtilization();
   private readonly observer: PerformanceObserver;
-  private dueMs: number;
+  private dueMs = 0;
   private readonly startedSeconds = Date.now() / 1000 - process.uptime();
 
   /** `cameRound` is told how late the event loop was (ms). */
@@ -45,8 +53,7 @@ export class ProcessFigures {
     for (const kind of GC_KINDS.values()) {
       this.collections.set(kind, new Distribution(GC_BOUNDS_SECONDS));
     }
-    this.dueMs = performance.now() + LOOP_EVERY_MS;
-    this.timer = setInterval(() => this.came(), LOOP_EVERY_MS).unref();
+    this.comeIn(LOOP_EVERY_MS, performance.now());
     this.observer = new PerformanceObserver((list) => {
       for (const entry of list.getEntries()) {
         // The declared type leaves out what is told of a collection.
@@ -59,13 +66,13 @@ export class ProcessFigures {
   }
 
   close(): void {
-    clearInterval(this.timer);
+    if (this.timer !== null) clearTimeout(this.timer);
     this.observer.disconnect();
   }
 
   *lines(lines: string[], descriptorsMax: number | null): Generator<void> {
     const delay = "svc_event_loop_delay_seconds";
-    family(lines, delay, "histogram", `How late a timer of ${LOOP_EVERY_MS} ms was called`);
+    family(lines, delay, "histogram", "How late a timer was called");
     histogramLines(lines, delay, "", this.loop.bounds, this.loop.counts, this.loop.sum);
     const gc = "nodejs_gc_duration_seconds";
     family(lines, gc, "histogram", "Collections of garbage, by kind");
@@ -98,7 +105,17 @@ export class ProcessFigures {
     const lateMs = Math.max(0, nowMs - this.dueMs);
     this.loop.observe(lateMs / 1000);
     this.cameRound(lateMs);
-    this.dueMs = nowMs + LOOP_EVERY_MS;
+    const use = performance.eventLoopUtilization();
+    const { utilization } = performance.eventLoopUtilization(use, this.use);
+    this.use = use;
+    this.comeIn(utilization < REST_SHARE ? LOOP_REST_EVERY_MS : LOOP_EVERY_MS, nowMs);
+  }
+
+  /** At a multiple of `everyMs`, as the echoes of links come: the process wakes once for both. */
+  private comeIn(everyMs: number, nowMs: number): void {
+    const pauseMs = everyMs + 1 - ((nowMs + 1) % everyMs);
+    this.dueMs = nowMs + pauseMs;
+    this.timer = setTimeout(() => this.came(), Math.ceil(pauseMs)).unref();
   }
 }
 

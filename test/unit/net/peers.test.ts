@@ -1,14 +1,17 @@
 /** The real links between nodes, on loopback: what every peer port must do, plain and with TLS. */
 import { connect as connectSession } from "node:http2";
 import t from "tap";
-import type { PeerTls } from "../../../src/net/settings.js";
+import { type PeerTls, laneBounds } from "../../../src/net/settings.js";
+import type { PeerAddress, TimerPort } from "../../../src/ports.js";
 import { PeerNode, peerConformance } from "../../conformance/peers.js";
 import { PeerAuthority } from "../../doubles/net/certificates.js";
 import {
   RealHarness,
+  TIMES,
   closePort,
   openNetwork,
   peerSettings,
+  realPorts,
   sleep,
   until,
 } from "../../doubles/net/world.js";
@@ -105,5 +108,55 @@ t.test(
       await until("linked both ways", () => one.isUp(2) && two.isUp(1));
       for (const node of [one, two]) await closePort(node.port);
     }
+  },
+);
+
+t.test(
+  "echoes to all peers leave at the same times: the process wakes once for them",
+  async (t) => {
+    const ports = realPorts();
+    const everyMs = 70;
+    const control = { ...laneBounds(TIMES).control, echoEveryMs: everyMs, echoWithinMs: 30_000 };
+    const lanes = { ...laneBounds(TIMES), control };
+    let nowMs = 0;
+    /** How many timers of the first node were set to each multiple of the pause. */
+    const dues = new Map<number, number>();
+    const clock = {
+      ...ports.clock,
+      monotonicMs: (): number => (nowMs = ports.clock.monotonicMs()),
+    };
+    const timer: TimerPort = {
+      soon: ports.timer.soon,
+      after: (delayMs, callback) => {
+        const multiple = (nowMs + delayMs) / everyMs;
+        const nearest = Math.round(multiple);
+        if (Math.abs(multiple - nearest) < 1e-6) dues.set(nearest, (dues.get(nearest) ?? 0) + 1);
+        return ports.timer.after(delayMs, callback);
+      },
+    };
+    const nodes: PeerNode[] = [];
+    const endpoints: string[] = [];
+    for (const nodeId of [1, 2, 3]) {
+      const settings = peerSettings(nodeId, () => endpoints[nodeId - 1] ?? "", { lanes });
+      const network = await openNetwork(
+        settings,
+        nodeId === 1 ? { ...ports, clock, timer } : ports,
+      );
+      endpoints.push(`127.0.0.1:${network.port}`);
+      nodes.push(new PeerNode(nodeId, network).start());
+    }
+    const [one, two, three] = nodes as [PeerNode, PeerNode, PeerNode];
+    const [first, second, third] = endpoints as [string, string, string];
+    const to = (nodeId: number, endpoint: string): PeerAddress => ({ nodeId, endpoint });
+    one.peers(to(2, second), to(3, third));
+    two.peers(to(1, first));
+    three.peers(to(1, first));
+    await until("both are up", () => one.isUp(2) && one.isUp(3));
+    await until(
+      "echoes go on",
+      () => [...dues.values()].filter((count) => count === 2).length >= 10,
+    );
+    t.ok(Math.max(...dues.values()) === 2, "one timer for each peer");
+    for (const node of nodes) await closePort(node.port);
   },
 );

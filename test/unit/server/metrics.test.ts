@@ -10,7 +10,30 @@ import { RangeTally } from "../../../src/host/requests/range-tally.js";
 import { TransferTally } from "../../../src/host/requests/transfer-tally.js";
 import { SnapshotTally } from "../../../src/host/snapshots/snapshot-tally.js";
 import { emptyMembership } from "../../../src/raft/state/membership.js";
+import { ProcessFigures } from "../../../src/server/metrics/process-figures.js";
 import { RecentLoad } from "../../../src/server/metrics/recent-load.js";
+
+t.test("the loop is looked at less often while it has nothing to do", async (t) => {
+  let looks = 0;
+  const figures = new ProcessFigures(() => void looks++);
+  t.teardown(() => figures.close());
+  const lookedAt = async (during: () => void): Promise<number> => {
+    const before = looks;
+    const endMs = performance.now() + 1200;
+    while (performance.now() < endMs) {
+      during();
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    return looks - before;
+  };
+  const works = (): void => {
+    const endMs = performance.now() + 15;
+    while (performance.now() < endMs);
+  };
+  const atRest = await lookedAt(() => undefined);
+  const atWork = await lookedAt(works);
+  t.ok(atRest > 0 && atWork > atRest, `${atRest} looks at rest, ${atWork} at work`);
+});
 
 t.test("the load of the last seconds: the worse of two windows, then forgotten", (t) => {
   let nowMs = 0;
