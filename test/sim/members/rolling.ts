@@ -15,6 +15,8 @@ export class RollingRestart {
   isOver = false;
   private at = 0;
   private stopped = 0;
+  /** Number of the life of the present server that was seen ready; 0: none. */
+  private readyLife = 0;
 
   /** `done` is called when all were restarted and half of them stopped by themselves. */
   constructor(
@@ -37,6 +39,7 @@ export class RollingRestart {
     }
     if (server.running === null) return this.later(() => this.next());
     const { lifeNumber } = server;
+    this.readyLife = 0;
     server.stop(this.graceMs, () => this.stopped++);
     this.await(server, lifeNumber, this.world.nowMs + PATIENCE_MS);
   }
@@ -45,9 +48,17 @@ export class RollingRestart {
     this.world.schedule(LOOK_MS, then);
   }
 
+  /** Asks as input of the node: it may end by that, when a row that is read is damaged. */
+  private look({ running, lifeNumber }: Server): void {
+    running?.life.enter(() => {
+      if (running.node.health().ready) this.readyLife = lifeNumber;
+    });
+  }
+
   private await(server: Server, formerLife: number, untilMs: number): void {
     if (!server.isUp && server.lifeNumber === formerLife) server.start();
-    const isBack = server.lifeNumber > formerLife && server.running?.node.health().ready === true;
+    this.look(server);
+    const isBack = this.readyLife > formerLife;
     if (isBack || this.world.nowMs >= untilMs || server.isLost || server.isRetired) {
       return this.later(() => this.next());
     }
