@@ -11,7 +11,8 @@
 import { META_PARTITION, type PartitionId } from "../base/ids.js";
 import type { DataAnswer, Refusal } from "./api/answers.js";
 import type { GroupAccess } from "./api/host-view.js";
-import type { RequestContext, SingleRequest } from "./api/requests.js";
+import type { Leaving } from "../host/waiting/queue.js";
+import type { RequestContext, SingleRequest, WaitHolder } from "./api/requests.js";
 import { NOWHERE, endAnswer } from "./api/shapes.js";
 import type { Trace } from "./api/tracing.js";
 import { forwarded, isAnswerTo, isReading } from "./forwarding/forwarded.js";
@@ -27,12 +28,15 @@ import type { CallAnswer } from "./wire/calls.js";
 export type Elsewhere = (partition: PartitionId, isUnowned: boolean) => void;
 
 /** It is its own task for whoever passes it on: an object made for each costs each call. */
-export class Journey implements ForwardTask {
-  private readonly pauses: MovePauses;
+export class Journey implements ForwardTask, WaitHolder {
+  /** Made when they are needed: few requests meet a move. */
+  private pauses: MovePauses | null = null;
   private progress: ForwardProgress = { tries: 0, giveUpMs: 0 };
   /** Version of the map by which the request was placed last. */
   private usedVersion: number;
   private askedMs = 0;
+  /** Of the call by which another node was asked last. */
+  private callId = 0;
   /** That it is passed on to the leader of. */
   partition: PartitionId = META_PARTITION;
 
@@ -44,13 +48,12 @@ export class Journey implements ForwardTask {
     private readonly finish: (answer: DataAnswer) => void,
     private readonly carryOut: (elsewhere: Elsewhere) => void,
   ) {
-    this.pauses = new MovePauses(serving.moveWaits, context.deadlineMs);
     this.usedVersion = serving.placement.mapVersion;
   }
 
   /** Goes on from where nothing was done. */
   goOn(partition: PartitionId, isUnowned: boolean): void {
-    if (this.hasLeft) return this.leave();
+    if (this.hasLeft) return this.giveUp();
     if (isUnowned) this.unowned();
     else this.forward(partition);
   }
@@ -86,7 +89,12 @@ export class Journey implements ForwardTask {
     const { wait } = this.context;
     if (wait === undefined) return;
     this.askedMs = serving.ports.clock.monotonicMs();
-    wait.heldBy((how) => serving.calls.cancelWait(id, how === "left"));
+    this.callId = id;
+    wait.heldBy(this);
+  }
+
+  leave(how: Leaving): boolean {
+    return this.serving.calls.cancelWait(this.callId, how === "left");
   }
 
   here(_group: GroupAccess, moved: () => void): void {
@@ -110,6 +118,7 @@ export class Journey implements ForwardTask {
       this.usedVersion = this.serving.placement.mapVersion;
       this.carryOut((partition, isUnowned) => this.goOn(partition, isUnowned));
     };
+    this.pauses ??= new MovePauses(this.serving.moveWaits, this.context.deadlineMs);
     this.pauses.next(this.usedVersion, again, (refusal) => this.mustRetry(refusal));
   }
 
@@ -136,7 +145,7 @@ export class Journey implements ForwardTask {
   }
 
   /** Nobody waits any more, and nothing was done. */
-  private leave(): void {
+  private giveUp(): void {
     const { timer } = this.serving.ports;
     timer.soon(() => this.finish(endAnswer(this.given.kind, "aborted", NOWHERE, null)));
   }

@@ -11,7 +11,7 @@ import { present } from "../base/assert.js";
 import { Int64 } from "../base/int64.js";
 import { type Decision, leaseLeft, lockReads } from "../host/waiting/lock-decisions.js";
 import type { LockQueues } from "../host/waiting/lock-queues.js";
-import { NO_TOKEN, type Queue, type WaitEnd } from "../host/waiting/queue.js";
+import { NO_TOKEN, type Queue } from "../host/waiting/queue.js";
 import { commandBytes } from "../host/waiting/waiting.js";
 import { type LockCommand, type LockOutcome, LockType } from "../machine/commands/command.js";
 import type { LockReading } from "../machine/decision/reading.js";
@@ -26,6 +26,7 @@ import {
 } from "./api/requests.js";
 import type { GroupAccess } from "./api/host-view.js";
 import { lockAnswer } from "./api/shapes.js";
+import { LockWait } from "./locking/lock-wait.js";
 import type { Serving } from "./serving/serving.js";
 import type { GiveBackCall } from "./wire/calls.js";
 import { Attempt, type Fail } from "./serving/attempt.js";
@@ -52,7 +53,7 @@ export function executeLock(
   wait: WaitControl | null,
 ): void {
   if (request.kind === "try-lock") {
-    return wait === null ? tryLock(attempt, request) : waitForLock(attempt, request, wait);
+    return wait === null ? tryLock(attempt, request) : LockWait.begin(attempt, request, wait);
   }
   if (request.kind === "get-lock") return getLock(attempt, request);
   const queue = queueOf(attempt, request);
@@ -109,53 +110,6 @@ function tryBehind(attempt: LockAttempt, request: TryLockRequest): void {
   const queue = queueOf(attempt, request);
   if (queue !== null) queuesOf(attempt).goFirst(queue);
   changeLock(attempt, request);
-}
-
-function waitForLock(attempt: LockAttempt, request: TryLockRequest, wait: WaitControl): void {
-  const { serving, group, deadlineMs } = attempt;
-  const queues = queuesOf(attempt);
-  const { resource, owner, expiresMs, note = null } = request;
-  const done = (end: WaitEnd): void => {
-    wait.heldBy(null);
-    waitEnded(attempt, wait, end);
-  };
-  const wish = { owner, expiresMs, note, untilMs: wait.waitUntilMs, deadlineMs, done };
-  const waiter = queues.ask(resource, isEphemeral(request), wish);
-  if (waiter === null) return;
-  wait.heldBy((how) => serving.queues(group) === queues && queues.leave([waiter], how));
-}
-
-function waitEnded(attempt: LockAttempt, wait: WaitControl, end: WaitEnd): void {
-  const { serving, group, origin, fail, done } = attempt;
-  const waitedMs = serving.ports.clock.monotonicMs() - wait.sinceMs;
-  switch (end.kind) {
-    case "granted": {
-      serving.ports.meter.lockGranted();
-      const { token, decidedAgoMs, waiters } = end;
-      const answer = lockAnswer(LockType.locked, Int64.fromBigInt(token), origin);
-      // Never longer than it was: whoever holds the lock counts its lease by this. Who shares a
-      // place may have come after the lease began.
-      const untilThenMs = Math.floor(waitedMs - decidedAgoMs);
-      const lateMs = Math.max(0, -untilThenMs);
-      const leaseLeftMs = end.leaseLeftMs === null ? null : Math.max(0, end.leaseLeftMs - lateMs);
-      return done({ ...answer, leaseLeftMs, waitedMs: Math.max(0, untilThenMs), waiters });
-    }
-    case "busy": {
-      const { position, waiters } = end;
-      const answer = lockAnswer(LockType.busy, Int64.ZERO, origin);
-      return done({ ...answer, waitedMs: Math.ceil(waitedMs), position, waiters });
-    }
-    case "aborted":
-      return fail("aborted", null, group);
-    case "moved":
-      return attempt.moved();
-    case "unknown":
-      return attempt.retry();
-    case "refused":
-      return fail("mustRetry", end.reason, null);
-    case "failed":
-      return done(lockAnswer(end.type, Int64.ZERO, origin));
-  }
 }
 
 /** In the form that every level knows, unless it tells more. */

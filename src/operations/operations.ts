@@ -34,10 +34,10 @@ import {
   type DataRequestKind,
   type RequestContext,
   type Watches,
+  WaitContext,
   WaitControl,
   isWaiting,
   withDeadline,
-  withWait,
 } from "./api/requests.js";
 import { type OperationsPorts, Serving } from "./serving/serving.js";
 import type { OperationsSettings } from "./api/settings.js";
@@ -205,7 +205,7 @@ export class Operations implements OperationsPort {
     const span = given.trace === undefined ? null : this.record(request.kind, given, given.trace);
     const kind = KIND_NUMBERS[request.kind];
     const wait = waitMs === 0 ? null : waitBy(startMs, waitMs, context);
-    if (wait !== null) context = withWait(context, wait);
+    if (wait !== null) context = new WaitContext(context, wait);
     let ended = false;
     const finish: Finish = (came) => {
       const answer = wait === null ? came : this.waitEnd(request, came);

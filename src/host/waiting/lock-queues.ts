@@ -321,7 +321,7 @@ export class LockQueues {
     }
     // The lease clock may be ahead of time by what it was rounded up.
     const decidedAgoMs = Math.max(0, this.group.leaseNowMs() - leaseAtMs) + 1;
-    for (const waiter of [...place.waiters]) {
+    for (const waiter of place.waiters) {
       const { living: waiters } = queue;
       if (waiter.isCancelled) this.ends.end(waiter, { kind: "aborted" });
       else this.ends.end(waiter, { kind: "granted", token, leaseLeftMs, decidedAgoMs, waiters });
@@ -331,7 +331,7 @@ export class LockQueues {
   /** Nobody waits for the grant: the next one has it, in one more entry. */
   private giveBack(queue: Queue, place: Place, isFresh: boolean): void {
     const ended = (kind: "aborted" | "unknown"): void => {
-      for (const waiter of [...place.waiters]) this.ends.end(waiter, { kind });
+      for (const waiter of place.waiters) this.ends.end(waiter, { kind });
     };
     // What its owner had before, the wait has not changed.
     if (!isFresh) return ended("aborted");
@@ -350,7 +350,7 @@ export class LockQueues {
   /** Its try came to nothing: who was only waiting for that ends. */
   private refused(place: Place): void {
     if (place.tries > 0 || place.isOut) return;
-    for (const waiter of [...place.waiters]) {
+    for (const waiter of place.waiters) {
       if (waiter.isCancelled) this.ends.end(waiter, { kind: "aborted" });
       else if (waiter.isOver) this.endBusy(waiter, place.queue.positionOf(place));
     }
@@ -359,7 +359,7 @@ export class LockQueues {
 
   private failed(place: Place, end: WaitEnd): void {
     if (place.isOut) return;
-    for (const waiter of [...place.waiters]) this.ends.end(waiter, end);
+    for (const waiter of place.waiters) this.ends.end(waiter, end);
     place.queue.remove(place);
     this.kept.release(place);
   }

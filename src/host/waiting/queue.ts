@@ -54,7 +54,7 @@ export interface Wish {
   readonly untilMs: number;
   readonly deadlineMs: number;
   /** Called once, in a later turn than the ask. */
-  readonly done: (end: WaitEnd) => void;
+  done(end: WaitEnd): void;
 }
 
 /** A request that waits. Due at the end of its wait, then at its deadline. */
@@ -78,8 +78,8 @@ export class Place implements DueItem {
   /** Until when it is kept without a request. */
   dueMs = 0;
   heapAt = -1;
-  /** The oldest first. */
-  readonly waiters: Waiter[] = [];
+  /** The oldest first: as a rule one, which no list with room for more is made for. */
+  waiters: readonly Waiter[] = [];
   /** Of them, those that were not cancelled. */
   living = 0;
   /** Its try-locks that are on their way: one at most. */
@@ -170,7 +170,7 @@ export class Queue implements DueItem {
 
   /** One request more at `place`. */
   join(place: Place, waiter: Waiter): void {
-    place.waiters.push(waiter);
+    place.waiters = place.waiters.length === 0 ? [waiter] : [...place.waiters, waiter];
     if (place.living++ === 0) this.living++;
   }
 
@@ -185,10 +185,9 @@ export class Queue implements DueItem {
   /** The request leaves its place. */
   leave(waiter: Waiter): void {
     this.cancel(waiter);
-    const { waiters } = waiter.place;
-    const at = waiters.indexOf(waiter);
-    assert(at >= 0, "a request leaves its place once");
-    waiters.splice(at, 1);
+    const { place } = waiter;
+    assert(place.waiters.includes(waiter), "a request leaves its place once");
+    place.waiters = place.waiters.filter((each) => each !== waiter);
   }
 
   remove(place: Place): void {

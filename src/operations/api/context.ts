@@ -40,11 +40,17 @@ export interface RequestContext {
   readonly trace?: Trace | undefined;
 }
 
+/** Whoever has a request that waits. */
+export interface WaitHolder {
+  /** Nobody waits any more. False: the end is decided, or on its way. */
+  leave(how: Leaving): boolean;
+}
+
 /** The thread between a request that waits and who asked: told of the first word only. */
 export class WaitControl {
   /** What it was told; null: it may wait on. */
   leaving: Leaving | null = null;
-  private onLeave: ((how: Leaving) => boolean) | null = null;
+  private holder: WaitHolder | null = null;
 
   /**
    * @param waitUntilMs when the wait is over (monotonic ms)
@@ -56,16 +62,16 @@ export class WaitControl {
   ) {}
 
   /** Whoever has the request now; null: nobody waits. Told at once of what was said before. */
-  heldBy(onLeave: ((how: Leaving) => boolean) | null): void {
-    this.onLeave = onLeave;
-    if (this.leaving !== null) onLeave?.(this.leaving);
+  heldBy(holder: WaitHolder | null): void {
+    this.holder = holder;
+    if (this.leaving !== null) holder?.leave(this.leaving);
   }
 
   /** False: its end is decided, or on its way. */
   leave(how: Leaving): boolean {
     if (this.leaving !== null) return false;
     this.leaving = how;
-    return this.onLeave === null || this.onLeave(how);
+    return this.holder === null || this.holder.leave(how);
   }
 }
 
@@ -98,10 +104,28 @@ export function withDeadline(context: RequestContext, deadlineMs: number): Reque
   return { deadlineMs, forwardHops, requestId, trace };
 }
 
-/** `context` with the thread to a request that may wait. */
-export function withWait(context: RequestContext, wait: WaitControl): RequestContext {
-  const { deadlineMs, forwardHops, requestId, trace } = context;
-  return { deadlineMs, forwardHops, requestId, wait, trace };
+/** `given` with the thread to a request that may wait: of those there are thousands at a time. */
+export class WaitContext implements RequestContext {
+  constructor(
+    private readonly given: RequestContext,
+    readonly wait: WaitControl,
+  ) {}
+
+  get deadlineMs(): number {
+    return this.given.deadlineMs;
+  }
+
+  get forwardHops(): number {
+    return this.given.forwardHops;
+  }
+
+  get requestId(): string {
+    return this.given.requestId;
+  }
+
+  get trace(): Trace | undefined {
+    return this.given.trace;
+  }
 }
 
 /** True while another node may be asked: the request was not forwarded yet. */

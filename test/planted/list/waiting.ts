@@ -141,7 +141,7 @@ export const waitingBugs: readonly RecordBug[] = [
     HERE,
     "Q6 T4 who shares",
     [
-      "src/operations/locks.ts",
+      "src/operations/locking/lock-wait.ts",
       "Math.max(0, end.leaseLeftMs - lateMs);",
       "Math.max(0, end.leaseLeftMs - Math.min(0, lateMs));",
     ],
