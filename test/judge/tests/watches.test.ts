@@ -77,6 +77,22 @@ function judged(
   return world.failed;
 }
 
+t.test("13 retained revisions are changes, though merged: one entry may hold two (W8)", (t) => {
+  const told = (values: readonly string[]) => (world: World, watch: ToldWatch) => {
+    const stamp = { l: 7, c: 0, n: 0 };
+    const events = ["a", "b"].map((value, revision) => {
+      return world.change(set, "k", { stamp, revision, value });
+    });
+    const named = events.map((event, at) => ({ ...event, value: values[at] ?? "" }));
+    tell(watch, named, { merged: true, cursor: "c" });
+  };
+  const older = { kind: WatchKind.key, hasFrom: true };
+  t.same(judged(told(["a", "b"]), older), []);
+  t.same(judged(told(["a", "a"]), older), ["committed"], "never set");
+  t.same(judged(told(["a", "b"])), ["committed"], "no state: not told so without FromRevision");
+  t.end();
+});
+
 t.test("13 each change in its order (W2, W3)", (t) => {
   const three = (world: World): [ToldEvent, ToldEvent, ToldEvent] => [
     world.change(set, "k"),

@@ -134,7 +134,10 @@ export class ToldWatch {
     for (const event of message.events) {
       order.count("events");
       this.admissible(event);
-      if (message.initial || message.merged) this.state(event, message);
+      // Retained revisions are changes, merged where some are gone: of one entry's but the last
+      // never stood.
+      const isState = message.merged && !this.tellsRevisions;
+      if (message.initial || isState) this.state(event, message);
       else this.change(event);
     }
     const { cursor } = message;
