@@ -77,6 +77,15 @@ export class Quiescence {
     this.group.woken();
   }
 
+  /**
+   * The sign for which a follower asked that sleeps with all there is: it says nothing to the core,
+   * whose answer to it would only run the groups of both nodes once more.
+   */
+  isSign(message: Message): boolean {
+    if (!this.quiesced || message.kind !== "heartbeat" || !message.reject) return false;
+    return this.isOfSleep(message);
+  }
+
   /** A message is about to be stepped. */
   before(message: Message): void {
     const { leadership, core } = this.group;
@@ -161,15 +170,19 @@ export class Quiescence {
   }
 
   private follow(message: Message, nowMs: number): void {
-    const { core } = this.group;
-    const isCaughtUp = core.leader === message.from && this.isCaughtUp(message.commit);
-    if (!isCaughtUp || core.term !== message.term) {
+    if (!this.isOfSleep(message)) {
       this.rise();
       return;
     }
     this.quiesced = true;
     this.askedMs = Infinity;
     this.probeAtMs = Math.ceil((nowMs + PROBE_EVERY_MS) / PROBE_STEP_MS) * PROBE_STEP_MS;
+  }
+
+  /** A marked heartbeat of the leader of this term, and this node has all that it has. */
+  private isOfSleep({ from, term, commit }: Message): boolean {
+    const { core } = this.group;
+    return core.leader === from && core.term === term && this.isCaughtUp(commit);
   }
 
   private ask(nowMs: number): void {

@@ -248,6 +248,17 @@ void t.test("P-013 idle groups sleep, and wake for a write, a death and a return
   t.end();
 });
 
+void t.test("P-013 a question of a sleeping follower takes one answer, and none to that", (t) => {
+  const cluster = new Cluster(3, { leaderBalanceEveryMs: 0 }).ready();
+  cluster.pass(20_000);
+  const { frames } = cluster.network;
+  cluster.pass(60_000);
+  // Four times each of six pairs at most, beside twelve reports of each node to both others.
+  const asked = cluster.network.frames - frames - 72;
+  t.ok(asked > 0 && asked <= 2 * 4 * 6, `${asked} frames in a minute of sleep`);
+  t.end();
+});
+
 void t.test("P-013 a member that is away for long does not keep the others awake", (t) => {
   const cluster = new Cluster(3).ready();
   cluster.kill(3);
