@@ -3,11 +3,11 @@
  * may sleep.
  *
  * Invariants: 1. Everything that arrives is stepped in the order of arrival, in the group's own
- * turn; but the sign that a sleeping follower asked its leader for is taken at once. 2. What wakes a
- * group is decided in `quiescence.ts` alone. 3. A granted vote tells what is known here of the
+ * turn; but the sign that a sleeping follower asked its leader for is taken at once. 2. What wakes
+ * a group is decided in `quiescence.ts` alone. 3. A granted vote tells what is known here of the
  * leader's lease clock, in two members of the message that the core leaves at 0: who does not know
- * them ignores them. 4. How level this node is it knows from messages that arrive anyway: nothing is
- * sent for it.
+ * them ignores them. 4. How level this node is it knows from messages that arrive anyway: nothing
+ * is sent for it.
  */
 import type { RaftCore } from "../../raft/core.js";
 import { jointIndex } from "../../raft/state/quorum.js";
