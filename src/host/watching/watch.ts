@@ -64,6 +64,8 @@ export class Watch implements FilterWatch, DueItem, Scanner {
   /** Of a watch that goes on: what was told before. */
   private skip: Positions | null = null;
   private scan: Scan | null = null;
+  /** What was told before the state that is compared; null: none is. */
+  private before: Positions | null = null;
   private revisions: Revisions | null = null;
 
   /** `news`: it has something to tell. `isHeard`: the stream takes it. */
@@ -112,12 +114,8 @@ export class Watch implements FilterWatch, DueItem, Scanner {
 
   /** Keys that moved have stamps of former partitions: no position says what was told of them. */
   private compareMoved(): void {
-    const { filter, home, positions } = this;
-    if (!filter.isOfKeys || !home.hasMoved()) return this.compare("resumed");
-    if (!home.remembers(filter, positions)) return this.startOver();
-    this.positions = new Map();
-    this.compare("resumed");
-    this.positions = positions;
+    const { filter, home } = this;
+    this.compare("resumed", filter.isOfKeys && home.hasMoved() ? [...filter.partitions] : []);
   }
 
   /** The rows still tell of leases that ended behind the positions. */
@@ -131,7 +129,7 @@ export class Watch implements FilterWatch, DueItem, Scanner {
    */
   fallBack(reason: MergeReason, strange: readonly number[] = []): void {
     if (!this.isRunning) return;
-    this.setScan(this.scan?.mode === "quiet" ? null : this.scan);
+    if (this.scan?.mode === "quiet") this.setScan(null);
     // Half of a state was told, or nothing can be compared.
     if (this.scan?.mode === "initial" || this.revisions !== null) this.startOver();
     else this.compare(reason, strange);
@@ -142,11 +140,14 @@ export class Watch implements FilterWatch, DueItem, Scanner {
     const { home, filter } = this;
     // What was compared before is compared again, from where that began.
     const since = new Map(this.scan?.since ?? this.positions);
-    const isTold = !filter.isOfKeys || home.remembers(filter, since);
+    // Who came to have names since is not older than that.
+    const before = this.before ?? new Map([...home.positionsNow(filter), ...this.positions]);
+    const isTold = !filter.isOfKeys || home.remembers(filter, before);
     if (filter.kind === WatchKind.lockPrefix || !isTold) return this.startOver();
     for (const partition of strange) since.delete(partition);
     home.tally.mergedBy(reason);
     this.startScan("merged", since);
+    this.before = before;
   }
 
   private startOver(): void {
@@ -167,6 +168,7 @@ export class Watch implements FilterWatch, DueItem, Scanner {
     const isBehind = scan?.mode === "merged";
     if (isBehind !== wasBehind) this.home.tally.behind += isBehind ? 1 : -1;
     this.scan = scan;
+    this.before = null;
     if (scan === null) this.home.turns.leave(this);
   }
 
@@ -273,6 +275,11 @@ export class Watch implements FilterWatch, DueItem, Scanner {
     if (scan.isOfMany && !home.turns.ask(this)) return NOTHING;
     if (scan.mode === "quiet" && !this.findsEnds(this.positions)) {
       this.fallBack("behind");
+      return WORKED;
+    }
+    if (this.before !== null && filter.isOfKeys && !home.remembers(filter, this.before)) {
+      // What ended may have gone before it was read.
+      this.startOver();
       return WORKED;
     }
     const slice = scan.next();

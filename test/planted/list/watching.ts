@@ -83,8 +83,13 @@ export const watchingBugs: readonly RecordBug[] = [
     "W7 W14 keys that came",
     [
       "src/host/watching/watch.ts",
-      "    if (!home.remembers(filter, positions)) return this.startOver();\n",
-      "    if (!home.remembers(filter, new Map())) return this.startOver();\n",
+      "this.before ?? new Map([...home.positionsNow(filter), ...this.positions]);",
+      "this.before ??\n" +
+        "      new Map(\n" +
+        "        [...home.positionsNow(filter), ...this.positions].filter(([id]) =>\n" +
+        "          filter.partitions.has(id),\n" +
+        "        ),\n" +
+        "      );",
     ],
   ),
   recordBug(
@@ -96,6 +101,17 @@ export const watchingBugs: readonly RecordBug[] = [
       SCAN,
       "    return this.after !== null && textToByteKey(name) <= this.after;",
       "    return name.length > 0;",
+    ],
+  ),
+  recordBug(
+    "P-188",
+    "what is collected while the state is compared is not missed",
+    "host/watching/collected.test",
+    "W7 a deletion that is collected while",
+    [
+      "src/host/watching/watch.ts",
+      "if (this.before !== null && filter.isOfKeys && !home.remembers(filter, this.before)) {",
+      "if (this.before !== null && filter.isOfKeys && filter.watches.size === 0) {",
     ],
   ),
   recordBug("P-187", "SYNCED waits for nobody", MOVES, "W9 SYNCED waits", [

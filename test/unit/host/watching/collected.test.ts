@@ -62,6 +62,28 @@ t.test("W7 the end of a lease that was collected: the state anew", (t) => {
   t.end();
 });
 
+t.test(
+  "W7 a deletion that is collected while the state is compared: it anew (seed 8500459)",
+  (t) => {
+    const bench = new WatchBench();
+    bench.apply(1, set("p/gone", "1"), set("p/stays", "1"));
+    const { cursor, stream } = watching(bench, WatchKind.prefix, "p/");
+    stream.close();
+    bench.apply(1, remove("p/gone"));
+    forget(bench);
+    bench.apply(1, { kind: "advance-clock" });
+    const slow = new WatchCaller(bench.watches);
+    slow.full = true;
+    slow.stream.create(1, watchRequest(WatchKind.prefix, "p/", { cursor }));
+    bench.settle();
+    bench.apply(1, collected(1000));
+    slow.drain();
+    bench.settle();
+    t.same(slow.take(), ANEW);
+    t.end();
+  },
+);
+
 t.test("W7 W11 an end whose row is gone before it was read: the state anew (seed 8310330)", (t) => {
   const bench = new WatchBench();
   bench.apply(1, set("p/lease", "1", { expiresMs: 200 }), set("p/stays", "1"));
