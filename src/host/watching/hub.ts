@@ -114,8 +114,7 @@ export class WatchHub implements StreamHome, WatchHome {
     if (cursor === "bad") return { end: WatchEnd.invalidInput, partition: null };
     const filter = this.feed.filter(kind, name, partitions);
     if (filter === null) return { end: WatchEnd.overloaded, partition: null };
-    const news = (each: Watch): void => stream.news(each);
-    const watch = new Watch(watchId, filter, request, this, news, () => stream.canTell);
+    const watch = new Watch(watchId, filter, request, this, stream);
     filter.watches.add(watch);
     filter.idleMs = Infinity;
     this.streamOf.set(watch, stream);

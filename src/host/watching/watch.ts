@@ -35,6 +35,14 @@ export interface WatchHome extends ScanPorts {
   staleMs(filter: Filter): number;
 }
 
+/** The stream of a watch. */
+export interface WatchAudience {
+  /** `watch` has something to tell. */
+  news(watch: Watch): void;
+  /** It takes more. */
+  readonly canTell: boolean;
+}
+
 /** What a step came to: a message; nothing to tell; or that the watch cannot go on. */
 export type Step =
   | { readonly kind: "told"; readonly draft: Draft; readonly appliedMs: number }
@@ -68,18 +76,20 @@ export class Watch implements FilterWatch, DueItem, Scanner {
   private before: Positions | null = null;
   private revisions: Revisions | null = null;
 
-  /** `news`: it has something to tell. `isHeard`: the stream takes it. */
   constructor(
     readonly id: number,
     readonly filter: Filter,
     readonly request: WatchRequest,
     private readonly home: WatchHome,
-    private readonly news: (watch: Watch) => void,
-    readonly isHeard: () => boolean,
+    private readonly audience: WatchAudience,
   ) {}
 
   hasNews(): void {
-    if (this.isRunning) this.news(this);
+    if (this.isRunning) this.audience.news(this);
+  }
+
+  isHeard(): boolean {
+    return this.audience.canTell;
   }
 
   /** The watch stands: its partitions are level with what was answered before it came. */
@@ -97,7 +107,7 @@ export class Watch implements FilterWatch, DueItem, Scanner {
     if (this.scan === null && !filter.hasEnds(this.positions)) {
       this.setScan(new Scan(filter, "quiet", this.positions, home));
     }
-    this.news(this);
+    this.audience.news(this);
   }
 
   private goOn(cursor: Positions): void {
@@ -133,7 +143,7 @@ export class Watch implements FilterWatch, DueItem, Scanner {
     // Half of a state was told, or nothing can be compared.
     if (this.scan?.mode === "initial" || this.revisions !== null) this.startOver();
     else this.compare(reason, strange);
-    this.news(this);
+    this.audience.news(this);
   }
 
   private compare(reason: MergeReason, strange: readonly number[] = []): void {
