@@ -492,6 +492,9 @@ t.test(
     t.equal(grants(granted, over, next), "pass");
     t.equal(grants(granted, next, granted), "fail", "tokens go back");
     t.equal(grants(granted, over), "fail", "the next one is missing");
+    t.equal(grants(granted, next), "fail", "an end is missing");
+    const absent: Told = ["unlocked k 0", "merged"];
+    t.equal(grants(absent, granted, over, next), "pass", "it had no row before");
 
     const cut = new ToldStream("w", { kind: WatchKind.key, name: "k" }, true);
     const part = { cursor: null, initial: false, merged: true, reset: false };

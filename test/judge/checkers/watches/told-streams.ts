@@ -197,10 +197,10 @@ class InOrder {
     const { stream, known, findings } = this;
     const { name } = event;
     if (!isOf(stream.watched, name)) return this.breach(event, "is not watched");
-    // Of a lock whose row is gone nobody knows which grant was the last.
+    // Of a lock without a row nobody knows which grant was the last; before the first one, 0, it has none.
     const isAbsence = event.type === "unlocked" && event.fencingToken === 0n;
     const last = known.get(name) ?? this.floor.get(name);
-    const place = isAbsence ? (last ?? 0n) | 1n : placeOf(event, stream.isLock);
+    const place = isAbsence ? (last ?? -1n) | 1n : placeOf(event, stream.isLock);
     if (last !== undefined) {
       if (place < last) this.breach(event, `goes back behind ${last}`);
       else if (!isState && place === last) this.breach(event, "comes twice");
@@ -208,9 +208,7 @@ class InOrder {
     if (!isState) {
       const before = known.get(name);
       if (before !== undefined && place > before && !this.isNext(before, place)) {
-        // Of a lock it is counted alone: tokens show all the same who holds it now.
-        if (stream.isLock) findings.count("grants behind an end that was not told");
-        else this.breach(event, `leaves out what is between ${before} and ${place}`);
+        this.breach(event, `leaves out what is between ${before} and ${place}`);
       } else if (before !== undefined) findings.count("changes one by one");
     }
     if (event.type === "set") this.wasAsked(event);
