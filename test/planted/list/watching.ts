@@ -83,13 +83,13 @@ export const watchingBugs: readonly RecordBug[] = [
     "W7 W14 keys that came",
     [
       "src/host/watching/watch.ts",
-      "this.before ?? new Map([...home.positionsNow(filter), ...this.positions]);",
-      "this.before ??\n" +
-        "      new Map(\n" +
-        "        [...home.positionsNow(filter), ...this.positions].filter(([id]) =>\n" +
-        "          filter.partitions.has(id),\n" +
-        "        ),\n" +
-        "      );",
+      "const isTold = !filter.isOfKeys || home.remembers(filter, before);",
+      "const isTold = !filter.isOfKeys || strange.length > 0 || home.remembers(filter, before);",
+    ],
+    [
+      "src/host/watching/watch.ts",
+      "if (this.before !== null && filter.isOfKeys && !home.remembers(filter, this.before)) {",
+      "if (this.before !== null && filter.isOfKeys && filter.watches.size === 0) {",
     ],
   ),
   recordBug(
