@@ -214,6 +214,12 @@ export const WATCH_POLL_WAIT_MAX_MS = 60_000;
 export const WATCH_MESSAGE_BYTES = 256 * KIB;
 /** What happened is kept for so long for a watch that comes back (ms). */
 export const WATCH_HISTORY_MS = 60_000;
+/** Parts of watches of other nodes that one node tells of (W14). */
+export const WATCH_PARTS_MAX = 4096;
+/** What a node holds for such parts, and what it holds of parts that others tell (bytes, each). */
+export const WATCH_PARTS_MAX_BYTES = 64 * MIB;
+/** A part that nobody asks for is dropped (ms). */
+export const WATCH_PART_IDLE_MS = 30_000;
 /** A node that may not have been level with the leaders for so long ends its watches (ms). */
 export const WATCH_STALE_MAX_MS = 30_000;
 export const REQUEST_ID_MAX_CHARACTERS = 128;

@@ -32,6 +32,7 @@ import {
   isSingle,
   isWaiting,
 } from "./api/requests.js";
+import type { WatchPull, WatchPulled } from "../host/joint-watching/parts.js";
 import { answerLockPart } from "./locking/lock-parts.js";
 import { HeldWatches } from "./kv/held-watches.js";
 import type { ScanQuery } from "./kv/kv-merge.js";
@@ -83,6 +84,14 @@ function queryOfPart(
   return { prefix, range, limit, maxBytes, whole, durability, tombstones: false };
 }
 
+/** What other nodes ask of those who watch here. */
+export interface Watched {
+  /** A node watches a lease of a partition that is led here (W11). */
+  wishClock(partition: number, leaseMs: number): void;
+  /** `owner`: a node in its present life (W14). */
+  pull(owner: string, pull: WatchPull, done: (pulled: WatchPulled) => void): void;
+}
+
 export class Executions {
   private readonly watches: HeldWatches;
   /** Requests of other nodes that wait for locks here: by node, by life and id of the call. */
@@ -92,8 +101,7 @@ export class Executions {
     private readonly serving: Serving,
     private readonly dispatch: Dispatch,
     private readonly admission: Admission,
-    /** A node watches a lease of a partition that is led here (W11). */
-    private readonly wishClock: (partition: number, leaseMs: number) => void,
+    private readonly watched: Watched,
   ) {
     this.watches = new HeldWatches(serving.ports);
   }
@@ -117,6 +125,10 @@ export class Executions {
         const how = request.mayReturn ? "left" : "cancelled";
         this.waiting.get(from)?.get(`${epoch}/${request.id}`)?.leave(how);
         reply({ kind: "wait-cancelled" });
+      } else if (request.kind === "watch-pull") {
+        this.watched.pull(`${from}/${epoch}`, request, (pulled) => {
+          reply({ kind: "watch-pulled", ...pulled });
+        });
       } else if (isWaiting(request))
         this.wait(from, `${epoch}/${id}`, content, request, trace, reply);
       else this.begin(content, trace, reply);
@@ -206,6 +218,7 @@ export class Executions {
       case "remove-member":
         return this.removal(request.nodeId, nowMs + budgetMs, refusal, finish);
       case "cancel-wait":
+      case "watch-pull":
         return finish(UNREADABLE);
       case "give-back":
         return this.dispatch.giveBackLed(request, (isGiven) => {
@@ -214,7 +227,7 @@ export class Executions {
       case "confirm-index":
         return this.confirmIndex(request.partition, deadlineMs, finish);
       case "clock-wish":
-        this.wishClock(request.partition, request.leaseMs);
+        this.watched.wishClock(request.partition, request.leaseMs);
         return finish({ kind: "clock-wished" });
       case "finalize":
         return this.finalize(request.level, deadlineMs, refusal, finish);

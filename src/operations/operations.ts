@@ -10,6 +10,8 @@ import { assert } from "../base/assert.js";
 import { LOCK_WAIT_MARGIN_MS } from "../base/limits.js";
 import type { BlockKernels } from "../host/sequences/blocks.js";
 import type { WaitTally } from "../host/waiting/wait-tally.js";
+import type { Joints } from "../host/joint-watching/joints.js";
+import { ToldParts } from "../host/joint-watching/told-parts.js";
 import type { WatchHub } from "../host/watching/hub.js";
 import type { NodeAccess } from "./api/host-view.js";
 import type * as Admin from "./api/administration.js";
@@ -46,7 +48,7 @@ import type { RequestSpan, Trace } from "./api/tracing.js";
 import { SlowRequests } from "./admission/slow-requests.js";
 import { KIND_NUMBERS, type RequestObserver } from "./admission/tally.js";
 import { TurnClock } from "./admission/turn-clock.js";
-import { watchHubOf, watchesOf } from "./watches.js";
+import { jointsOf, watchHubOf, watchesOf } from "./watches.js";
 import { Inbox } from "./wire/frames.js";
 
 export type { OperationsPorts } from "./serving/serving.js";
@@ -74,6 +76,7 @@ export class Operations implements OperationsPort {
   private readonly dispatch: Dispatch;
   private readonly executions: Executions;
   private readonly watchHub: WatchHub;
+  private readonly joints: Joints;
   private readonly inboxes = new Map<number, Inbox>();
   /** No call of another node is taken any more. */
   private isDone = false;
@@ -102,7 +105,9 @@ export class Operations implements OperationsPort {
     this.administration = this.callTally.counted(administration);
     this.watchHub = watchHubOf(this.serving);
     this.limits = new CallerLimits(settings.callerRateLimit);
-    this.watches = watchesOf(this.watchHub, this.serving, this.limits);
+    const told = new ToldParts(this.watchHub, ports);
+    this.joints = jointsOf(this.watchHub, told, this.serving);
+    this.watches = watchesOf(this.joints, this.serving, this.limits);
     this.backups = parts.backups;
     this.cluster = cluster;
     this.replicas = replicas;
@@ -112,9 +117,10 @@ export class Operations implements OperationsPort {
     this.starts = new TurnClock(ports.clock, ports.timer);
     this.answers = new TurnClock(ports.clock, ports.timer);
     this.dispatch = new Dispatch(this.serving);
-    const wishClock = (partition: number, leaseMs: number): void =>
-      this.watchHub.wishedClock(partition, leaseMs);
-    this.executions = new Executions(this.serving, this.dispatch, this.admission, wishClock);
+    this.executions = new Executions(this.serving, this.dispatch, this.admission, {
+      wishClock: (partition, leaseMs) => this.watchHub.wishedClock(partition, leaseMs),
+      pull: (owner, pull, done) => told.pull(owner, pull, done),
+    });
   }
 
   /** Which partitions have not the replicas that they should, as this node sees it. */
@@ -269,6 +275,7 @@ export class Operations implements OperationsPort {
 
   /** The node begins to stop: nobody waits for a lock here any more, nor watches. */
   endWaits(): void {
+    this.joints.stop();
     this.watchHub.stop();
     this.serving.waits.endAll();
   }

@@ -9,12 +9,16 @@
 import { META_PARTITION, type PartitionId, partitionId } from "../base/ids.js";
 import { WatchKind } from "../base/result-types.js";
 import { lockHashText, sequenceHashText } from "../base/routing.js";
+import { Joints } from "../host/joint-watching/joints.js";
+import type { JointPorts, PullResult } from "../host/joint-watching/parts.js";
+import type { ToldParts } from "../host/joint-watching/told-parts.js";
 import { WatchHub } from "../host/watching/hub.js";
 import type { WatchRequest, WatchSink, WatchStream } from "../host/watching/messages.js";
 import type { WatchPorts } from "../host/watching/watching.js";
 import { trimWhiteSpace } from "../machine/store/names.js";
 import type { CallerLimits } from "./admission/caller-limits.js";
 import type { CallerName, WatchReceiver, Watches } from "./api/requests.js";
+import { type CallResult, NO_PARTITION } from "./forwarding/calls.js";
 import type { Placement } from "./serving/placement.js";
 import type { Serving } from "./serving/serving.js";
 import type { CallRequest } from "./wire/calls.js";
@@ -31,10 +35,15 @@ export function watchHubOf(serving: Serving): WatchHub {
   });
 }
 
-export function watchesOf(hub: WatchHub, serving: Serving, limits: CallerLimits): Watches {
+/** `told`: what this node tells of its own partitions. */
+export function jointsOf(hub: WatchHub, told: ToldParts, serving: Serving): Joints {
+  return new Joints(hub, jointPorts(hub, told, serving), serving.settings.watchProgressMs);
+}
+
+export function watchesOf(joints: Joints, serving: Serving, limits: CallerLimits): Watches {
   const { origins, ports } = serving;
   return {
-    tally: hub.tally,
+    tally: joints.hub.tally,
     open(receiver: WatchReceiver, caller: CallerName | null): WatchStream {
       const sink: WatchSink = {
         deliver(message) {
@@ -46,7 +55,7 @@ export function watchesOf(hub: WatchHub, serving: Serving, limits: CallerLimits)
         isFull: () => receiver.isFull(),
         mayRead: () => receiver.mayRead(),
       };
-      const stream = hub.open(sink, () => {
+      const stream = joints.open(sink, () => {
         return caller === null || limits.admits({ caller }, ports.clock.monotonicMs());
       });
       return {
@@ -115,6 +124,36 @@ function watchPorts(serving: Serving): WatchPorts {
       ask(partition, { kind: "clock-wish", partition, leaseMs }, deadlineMs, () => undefined);
     },
   };
+}
+
+function jointPorts(hub: WatchHub, told: ToldParts, serving: Serving): JointPorts {
+  const { ports, leaders, calls, settings } = serving;
+  const { nodeId } = settings;
+  const { partitionsOf, mapVersion, clusterId, isClosing, group } = hub.ports;
+  return {
+    ...{ clock: ports.clock, timer: ports.timer, nodeId },
+    ...{ partitionsOf, mapVersion, clusterId, isClosing },
+    isOn: () => ports.calls !== undefined && serving.knowsWaiting(),
+    isHere: (partition) => group(partition) !== null,
+    hostsOf(partition) {
+      const nowMs = ports.clock.monotonicMs();
+      return leaders.hosts(partition).filter((node) => calls.isReachable(node, nowMs));
+    },
+    pull(node, pull, deadlineMs, done) {
+      if (node === nodeId) return told.pull("own", pull, done);
+      const request = { kind: "watch-pull", ...pull } as const;
+      const asking = { to: node, partition: NO_PARTITION, request, requestId: "watch", deadlineMs };
+      calls.ask(asking, (result) => done(pulledOf(result)));
+    },
+  };
+}
+
+function pulledOf(result: CallResult): PullResult {
+  if (result.status === "overloaded") return "lost";
+  if (result.status !== "answered") return result.status;
+  const { answer } = result;
+  if (answer.kind === "watch-pulled") return answer;
+  return answer.kind === "not-taken" && answer.unreadable ? "unreadable" : "lost";
 }
 
 /** Which partitions may have what is watched. */

@@ -29,7 +29,7 @@ export const ROOMS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["group", "reports", "restoring"],
     ["sequences", "waiting", "leaders", "cluster"],
     ["ranges", "backups", "watching"],
-    ["keeping"],
+    ["keeping", "joint-watching"],
   ],
   operations: [
     ["api"],

@@ -86,8 +86,13 @@ export class Feed {
   }
 
   /** The filter of what is watched, with its history from now on. Null: there are too many. */
-  filter(kind: number, name: string, partitions: ReadonlySet<number>): Filter | null {
-    const filter = this.filters.take(kind, name);
+  filter(
+    kind: number,
+    name: string,
+    partitions: ReadonlySet<number>,
+    scope: string,
+  ): Filter | null {
+    const filter = this.filters.take(kind, name, scope);
     if (filter === null) return null;
     if (!this.isOn) this.turn(true);
     if (filter.partitions !== partitions) this.cover(filter, partitions);

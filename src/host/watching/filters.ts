@@ -51,9 +51,11 @@ export class Filter {
   /** Number of the first batch. */
   private firstNumber = 0;
 
+  /** `scope`: as `scopeOf`. */
   constructor(
     readonly kind: number,
     readonly name: string,
+    readonly scope = "",
   ) {}
 
   /** Equal for the same kind and name alone. */
@@ -146,13 +148,16 @@ export class Filter {
 
   /** Everything behind `positions` is in the history. */
   reaches(positions: Positions): boolean {
-    for (const partition of this.partitions) {
-      const from = this.since.get(partition);
-      const at = positions.get(partition);
-      if (from === undefined || at === undefined) return false;
-      if (isBehind(from, at) || at.leaseMs < from.leaseMs) return false;
-    }
+    for (const each of this.partitions) if (!this.reachesIn(each, positions)) return false;
     return true;
+  }
+
+  /** As `reaches`, of one partition. */
+  reachesIn(partition: number, positions: Positions): boolean {
+    const from = this.since.get(partition);
+    const at = positions.get(partition);
+    if (from === undefined || at === undefined) return false;
+    return !isBehind(from, at) && at.leaseMs >= from.leaseMs;
   }
 }
 
@@ -160,37 +165,69 @@ export function queryOf(kind: number, name: string): string {
   return `watch/${kind}/${name}`;
 }
 
+/** Names the partitions of a part of a watch; null: it is whole, which has no name. */
+export function scopeOf(partitions: readonly number[] | null): string {
+  return partitions === null ? "" : [...partitions].sort((a, b) => a - b).join();
+}
+
 const NONE: readonly Filter[] = [];
+
+/** Of single names: for each those that watch all of it, or parts. */
+class Names {
+  private readonly byName = new Map<string, Filter[]>();
+
+  get size(): number {
+    return this.byName.size;
+  }
+
+  add(filter: Filter): void {
+    const same = this.byName.get(filter.name);
+    if (same === undefined) this.byName.set(filter.name, [filter]);
+    else same.push(filter);
+  }
+
+  remove(filter: Filter): void {
+    const same = this.byName.get(filter.name) ?? [];
+    const left = same.filter((each) => each !== filter);
+    if (left.length === 0) this.byName.delete(filter.name);
+    else this.byName.set(filter.name, left);
+  }
+
+  find(name: string, found: Filter[]): void {
+    const same = this.byName.get(name);
+    if (same !== undefined) for (const filter of same) found.push(filter);
+  }
+}
 
 /** Of prefixes, by their length: at most so many lengths (W16). */
 const LENGTHS_MAX = 64;
 
 class Prefixes {
-  private readonly byLength = new Map<number, Map<string, Filter>>();
+  private readonly byLength = new Map<number, Names>();
 
   add(filter: Filter): boolean {
     const { length } = filter.name;
     let names = this.byLength.get(length);
     if (names === undefined) {
       if (this.byLength.size >= LENGTHS_MAX) return false;
-      names = new Map();
+      names = new Names();
       this.byLength.set(length, names);
     }
-    names.set(filter.name, filter);
+    names.add(filter);
     return true;
   }
 
-  remove({ name }: Filter): void {
-    const names = this.byLength.get(name.length);
-    names?.delete(name);
-    if (names?.size === 0) this.byLength.delete(name.length);
+  remove(filter: Filter): void {
+    const { length } = filter.name;
+    const names = this.byLength.get(length);
+    names?.remove(filter);
+    if (names?.size === 0) this.byLength.delete(length);
   }
 
   find(name: string, found: Filter[]): void {
     for (const [length, names] of this.byLength) {
       if (length > name.length) continue;
-      const filter = names.get(length === name.length ? name : name.slice(0, length));
-      if (filter !== undefined) found.push(filter);
+      names.find(length === name.length ? name : name.slice(0, length), found);
     }
   }
 }
@@ -200,12 +237,12 @@ export type NameSort = "key" | "lock" | "sequence";
 
 export class Filters {
   private readonly byQuery = new Map<string, Filter>();
-  private readonly keys = new Map<string, Filter>();
-  private readonly buckets = new Map<string, Filter>();
+  private readonly keys = new Names();
+  private readonly buckets = new Names();
   private readonly prefixes = new Prefixes();
-  private readonly locks = new Map<string, Filter>();
+  private readonly locks = new Names();
   private readonly lockPrefixes = new Prefixes();
-  private readonly sequences = new Map<string, Filter>();
+  private readonly sequences = new Names();
   private readonly found: Filter[] = [];
 
   get size(): number {
@@ -216,27 +253,23 @@ export class Filters {
     return this.byQuery.values();
   }
 
-  get(kind: number, name: string): Filter | null {
-    return this.byQuery.get(queryOf(kind, name)) ?? null;
+  get(kind: number, name: string, scope = ""): Filter | null {
+    return this.byQuery.get(idOf({ query: queryOf(kind, name), scope })) ?? null;
   }
 
   /** The filter, made if there is none; null: there are prefixes of too many lengths. */
-  take(kind: number, name: string): Filter | null {
-    const known = this.get(kind, name);
+  take(kind: number, name: string, scope = ""): Filter | null {
+    const known = this.get(kind, name, scope);
     if (known !== null) return known;
-    const filter = new Filter(kind, name);
-    const home = this.homeOf(kind);
-    if (home instanceof Map) home.set(name, filter);
-    else if (!home.add(filter)) return null;
-    this.byQuery.set(filter.query, filter);
+    const filter = new Filter(kind, name, scope);
+    if (this.homeOf(kind).add(filter) === false) return null;
+    this.byQuery.set(idOf(filter), filter);
     return filter;
   }
 
   remove(filter: Filter): void {
-    const home = this.homeOf(filter.kind);
-    if (home instanceof Map) home.delete(filter.name);
-    else home.remove(filter);
-    this.byQuery.delete(filter.query);
+    this.homeOf(filter.kind).remove(filter);
+    this.byQuery.delete(idOf(filter));
   }
 
   /** Who watches the name. To be used before the next call. */
@@ -245,26 +278,22 @@ export class Filters {
     found.length = 0;
     switch (sort) {
       case "key": {
-        this.note(this.keys.get(name));
-        if (this.buckets.size > 0) this.note(this.buckets.get(keySpaceOf(name)));
+        this.keys.find(name, found);
+        if (this.buckets.size > 0) this.buckets.find(keySpaceOf(name), found);
         this.prefixes.find(name, found);
         break;
       }
       case "lock":
-        this.note(this.locks.get(name));
+        this.locks.find(name, found);
         this.lockPrefixes.find(name, found);
         break;
       case "sequence":
-        this.note(this.sequences.get(name));
+        this.sequences.find(name, found);
     }
     return found.length === 0 ? NONE : found;
   }
 
-  private note(filter: Filter | undefined): void {
-    if (filter !== undefined) this.found.push(filter);
-  }
-
-  private homeOf(kind: number): Map<string, Filter> | Prefixes {
+  private homeOf(kind: number): Names | Prefixes {
     switch (kind) {
       case WatchKind.key:
         return this.keys;
@@ -280,4 +309,8 @@ export class Filters {
         return this.sequences;
     }
   }
+}
+
+function idOf({ query, scope }: Pick<Filter, "query" | "scope">): string {
+  return `${scope}/${query}`;
 }

@@ -14,9 +14,15 @@ import type { TimerHandle } from "../../ports.js";
 import { Confirmations } from "./confirmations.js";
 import { Expiries } from "./expiries.js";
 import { Feed } from "./feed.js";
-import { type Filter, queryOf } from "./filters.js";
-import { type WatchRequest, type WatchSink, type WatchStream, isAcceptable } from "./messages.js";
-import { type Positions, clusterMark, decodePositions, encodePositions } from "./positions.js";
+import { type Filter, queryOf, scopeOf } from "./filters.js";
+import { PART_MOVED, type WatchRequest, type WatchSink, isAcceptable } from "./messages.js";
+import {
+  type Positions,
+  clusterMark,
+  decodePositions,
+  encodePositions,
+  within,
+} from "./positions.js";
 import { type PumpBudget, Stream, type StreamHome } from "./stream.js";
 import { ScanTurns } from "./scan-turns.js";
 import { Teller } from "./told.js";
@@ -47,6 +53,8 @@ export class WatchHub implements StreamHome, WatchHome {
   private readonly expiries: Expiries;
   private readonly streams = new Set<Stream>();
   private readonly streamOf = new Map<Watch, Stream>();
+  /** Those that stand, and are yet to be told to begin. */
+  private readonly held = new Map<Watch, () => void>();
   private awake: Stream[] = [];
   private readonly marks = new DueHeap<Watch>();
   private markTimer: TimerHandle | null = null;
@@ -59,7 +67,7 @@ export class WatchHub implements StreamHome, WatchHome {
   private readonly levelMs = new Map<number, number>();
 
   constructor(
-    private readonly ports: WatchPorts,
+    readonly ports: WatchPorts,
     private readonly settings: WatchSettings,
   ) {
     this.confirmations = new Confirmations(ports);
@@ -79,7 +87,7 @@ export class WatchHub implements StreamHome, WatchHome {
   }
 
   /** `mayBegin`: whether the caller may begin one watch more (W16). */
-  open(sink: WatchSink, mayBegin: () => boolean = () => true): WatchStream {
+  open(sink: WatchSink, mayBegin: () => boolean = () => true): Stream {
     const stream = new Stream(sink, this, mayBegin);
     this.streams.add(stream);
     this.tally.streams++;
@@ -104,15 +112,16 @@ export class WatchHub implements StreamHome, WatchHome {
     const refused = this.refusal(request);
     if (refused !== null) return refused;
     this.followMap();
-    const { kind, name } = request;
-    const partitions = this.ports.partitionsOf(kind, name);
+    const { kind, name, part } = request;
+    const all = this.ports.partitionsOf(kind, name);
+    const partitions = part === undefined ? all : new Set(part.partitions);
     if (partitions === null) return { end: WatchEnd.notHosted, partition: null };
     for (const partition of partitions) {
       if (this.ports.group(partition) === null) return { end: WatchEnd.notHosted, partition };
     }
     const cursor = this.cursorIn(request);
     if (cursor === "bad") return { end: WatchEnd.invalidInput, partition: null };
-    const filter = this.feed.filter(kind, name, partitions);
+    const filter = this.feed.filter(kind, name, partitions, scopeOf(part?.partitions ?? null));
     if (filter === null) return { end: WatchEnd.overloaded, partition: null };
     const watch = new Watch(watchId, filter, request, this, stream);
     filter.watches.add(watch);
@@ -120,17 +129,30 @@ export class WatchHub implements StreamHome, WatchHome {
     this.streamOf.set(watch, stream);
     this.tally.watchers[kind] = (this.tally.watchers[kind] ?? 0) + 1;
     this.sweepLater();
+    const start = (): void => this.start(watch, stream, cursor);
+    if (part === undefined) start();
+    else this.held.set(watch, start);
+    return watch;
+  }
+
+  startHeld(watch: Watch): void {
+    const start = this.held.get(watch);
+    this.held.delete(watch);
+    start?.();
+  }
+
+  private start(watch: Watch, stream: Stream, cursor: Positions | "foreign" | null): void {
+    const { filter } = watch;
     const untilMs = this.nowMs() + BEGIN_MS;
     this.levelWithMap([filter], untilMs, (isLevel) => {
       if (!this.streamOf.has(watch)) return;
       if (!isLevel) {
-        const [first = null] = partitions;
-        return stream.endWatch(watch, WatchEnd.stale, partitions.size === 1 ? first : null);
+        const [first = null, ...more] = filter.partitions;
+        return stream.endWatch(watch, WatchEnd.stale, more.length === 0 ? first : null);
       }
       for (const partition of filter.partitions) this.levelMs.set(partition, this.nowMs());
       watch.begin(cursor);
     });
-    return watch;
   }
 
   /**
@@ -156,18 +178,21 @@ export class WatchHub implements StreamHome, WatchHome {
     return !this.ports.isClosing() && filters.some((filter) => this.feed.isInDoubt(filter));
   }
 
-  private refusal(request: WatchRequest): Refused | null {
+  /** Why none such begins; null: none of these reasons. `others`: watches of the node beside. */
+  refusal(request: WatchRequest, others = 0): Refused | null {
     if (!isAcceptable(request)) return { end: WatchEnd.invalidInput, partition: null };
     if (this.isStopped) return { end: WatchEnd.shuttingDown, partition: null };
-    if (this.count < this.settings.watchersMax) return null;
+    if (this.count + others < this.settings.watchersMax) return null;
     return { end: WatchEnd.overloaded, partition: null };
   }
 
-  private cursorIn({ kind, name, cursor }: WatchRequest): Positions | "foreign" | null | "bad" {
+  private cursorIn(request: WatchRequest): Positions | "foreign" | null | "bad" {
+    const { kind, name, cursor, part } = request;
     if (cursor === null) return null;
     const mark = clusterMark(this.ports.clusterId());
     const hosted = this.ports.groups().map(({ partition }) => partition);
-    return decodePositions(queryOf(kind, name), mark, cursor, hosted) ?? "bad";
+    const at = decodePositions(queryOf(kind, name), mark, cursor, hosted) ?? "bad";
+    return part === undefined || typeof at === "string" ? at : within(at, part.partitions);
   }
 
   ended(watch: Watch): void {
@@ -176,6 +201,7 @@ export class WatchHub implements StreamHome, WatchHome {
     filter.watches.delete(watch);
     if (filter.watches.size === 0) filter.idleMs = this.nowMs();
     this.streamOf.delete(watch);
+    this.held.delete(watch);
     this.marks.remove(watch);
     const { watchers } = this.tally;
     watchers[filter.kind] = (watchers[filter.kind] ?? 0) - 1;
@@ -357,7 +383,11 @@ export class WatchHub implements StreamHome, WatchHome {
       // An image may have brought keys with stamps of other partitions.
       const isStrange = reason === "moved" || (isOfKeys && this.hasMoved());
       const strange = isStrange ? [partition] : [];
-      for (const watch of this.watchesOf(filter)) watch.fallBack(reason, strange);
+      // Other parts of the same watch, on other nodes, may have yet to tell of these keys: whoever
+      // joins the parts begins this one anew, behind those.
+      const isPart = filter.scope !== "" && filter.kind !== WatchKind.key;
+      if (isPart && isStrange) this.endAll(filter, PART_MOVED, partition);
+      else for (const watch of this.watchesOf(filter)) watch.fallBack(reason, strange);
     }
     this.arm();
   }
@@ -391,7 +421,9 @@ export class WatchHub implements StreamHome, WatchHome {
   }
 
   private follow(filter: Filter): void {
-    const { kind, name } = filter;
+    const { kind, name, scope } = filter;
+    // Whoever joins parts cuts them anew.
+    if (scope !== "") return;
     const partitions = this.ports.partitionsOf(kind, name);
     if (partitions === null || partitions === filter.partitions) return;
     const strange = [...partitions].find((each) => this.ports.group(each) === null);

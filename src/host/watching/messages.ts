@@ -16,6 +16,25 @@ import { kvKey, resourceKey, sequenceKey } from "../../machine/store/names.js";
 
 export type { WatchEvent } from "../../machine/events.js";
 
+/** A part of a watch whose partitions several nodes have (W14). */
+export interface PartScope {
+  /** It is told of these alone; all of them are here. */
+  readonly partitions: readonly number[];
+  readonly replays: Replays;
+}
+
+/**
+ * Whether a part goes on by what is in memory: always; unless keys moved, as other parts may be
+ * ahead of it; or never, as some of that was told.
+ */
+export type Replays = "always" | "unless-moved" | "never";
+
+/**
+ * The end of a part one of whose partitions took in keys: it is to begin anew, behind the others.
+ * Not told to clients.
+ */
+export const PART_MOVED = 100;
+
 export interface WatchRequest {
   /** As `WatchKind`. */
   readonly kind: number;
@@ -33,6 +52,8 @@ export interface WatchRequest {
   readonly progressMs: number;
   /** A message ends before an entry that would bring more events; omitted = all that fit. */
   readonly eventsMax?: number;
+  /** It is a part of a watch, and begins when it is told to; omitted = it is whole. */
+  readonly part?: PartScope;
 }
 
 export interface WatchMessage {
@@ -41,7 +62,11 @@ export interface WatchMessage {
   /** The watches of the stream that it is for. */
   readonly watchIds: readonly number[];
   readonly events: readonly WatchEvent[];
-  /** Where the watches stand behind it; null: a log entry goes on in the next message. */
+  /**
+   * Where the watches stand behind it; null: a log entry goes on in the next message. Of an end as
+   * NOT_HOSTED: where the watch goes on elsewhere, `more` if it told some of what is behind that;
+   * null: nothing whole was told.
+   */
   readonly cursor: string | null;
   /** Part of the state at the start. */
   readonly initial: boolean;

@@ -86,6 +86,16 @@ export function encodePositions(query: string, mark: ClusterMark, positions: Pos
   return sealCursor(query, writer.finish());
 }
 
+/** What `positions` says of some partitions. */
+export function within(positions: Positions, partitions: Iterable<number>): Positions {
+  const found = new Map<number, Position>();
+  for (const partition of partitions) {
+    const at = positions.get(partition);
+    if (at !== undefined) found.set(partition, at);
+  }
+  return found;
+}
+
 /**
  * "foreign": of another cluster. Null: no cursor of this query. A part of neighbours names numbers
  * between them as well, which may be any partition, or none: of these, `known` ones alone are read.

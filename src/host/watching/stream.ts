@@ -26,6 +26,8 @@ export interface StreamHome {
     watchId: number,
     request: WatchRequest,
   ): Watch | { readonly end: number; readonly partition: number | null };
+  /** A part that was held may begin. */
+  startHeld(watch: Watch): void;
   /** The sink takes nothing now. */
   full(): void;
   /** The watch is over. */
@@ -83,9 +85,21 @@ export class Stream implements WatchStream {
     this.byFilter.set(begun.filter, same.add(begun));
   }
 
-  cancel(watchId: number): void {
+  /** The part, which stands, begins (W14). */
+  start(watchId: number): void {
     const watch = this.watches.get(watchId);
-    if (watch !== undefined) this.endWatch(watch, WatchEnd.cancelled, null);
+    if (watch !== undefined) this.home.startHeld(watch);
+  }
+
+  cancel(watchId: number): void {
+    this.end(watchId, WatchEnd.cancelled);
+  }
+
+  /** Ends one for this reason. False: there is none, and nothing is told. */
+  end(watchId: number, end: number): boolean {
+    const watch = this.watches.get(watchId);
+    if (watch !== undefined) this.endWatch(watch, end, null);
+    return watch !== undefined;
   }
 
   sync(syncId: number, watchId: number): void {
@@ -160,16 +174,23 @@ export class Stream implements WatchStream {
     // Others may have counted on being told along with it.
     for (const other of same ?? []) other.hasNews();
     this.dirty.delete(watch);
+    const isElsewhere = end === WatchEnd.notHosted;
+    const stand = { cursor: isElsewhere ? watch.standing : null, more: watch.isAhead };
     this.home.ended(watch);
-    this.refuse(watch.id, end, partition);
+    this.refuse(watch.id, end, partition, isElsewhere ? stand : {});
   }
 
   endAll(end: number): void {
     for (const watch of [...this.watches.values()]) this.endWatch(watch, end, null);
   }
 
-  private refuse(watchId: number, end: number, partition: number | null): void {
-    const message = draft({ type: WatchMessageType.ended, end, partition });
+  private refuse(
+    watchId: number,
+    end: number,
+    partition: number | null,
+    stand: Partial<Draft> = {},
+  ): void {
+    const message = draft({ type: WatchMessageType.ended, end, partition, ...stand });
     this.ends.push({ ...message, watchIds: [watchId] });
     this.home.wake(this);
   }

@@ -111,21 +111,33 @@ export class Watch implements FilterWatch, DueItem, Scanner {
   }
 
   private goOn(cursor: Positions): void {
-    const { filter } = this;
+    const { filter, request } = this;
+    const { replays = "always" } = request.part ?? {};
     // A cursor of before a partition had such names tells nothing of it.
-    const nothing = [...filter.partitions].filter((each) => !cursor.has(each));
+    // Where parts have been told of until now nothing was missed.
+    const nothing = [...filter.partitions].filter((each) => {
+      return replays === "always" && !cursor.has(each);
+    });
     if (nothing.length === 0) this.positions = cursor;
     else this.positions = new Map([...cursor, ...nothing.map((each) => [each, NEVER] as const)]);
-    if (filter.reaches(cursor) && (filter.hasEnds(cursor) || this.findsEnds(cursor))) {
+    const mayReplay = replays === "unless-moved" ? !this.hasMovedKeys : replays === "always";
+    const isKnown = mayReplay && filter.reaches(cursor);
+    if (isKnown && (filter.hasEnds(cursor) || this.findsEnds(cursor))) {
       this.place = { number: filter.first, offset: 0 };
       this.skip = cursor;
     } else this.compareMoved();
   }
 
+  private get hasMovedKeys(): boolean {
+    return this.filter.isOfKeys && this.home.hasMoved();
+  }
+
   /** Keys that moved have stamps of former partitions: no position says what was told of them. */
   private compareMoved(): void {
-    const { filter, home } = this;
-    this.compare("resumed", filter.isOfKeys && home.hasMoved() ? [...filter.partitions] : []);
+    const { filter, positions } = this;
+    // What is in memory says that nothing came from elsewhere.
+    const isStrange = (each: number): boolean => !filter.reachesIn(each, positions);
+    this.compare("resumed", this.hasMovedKeys ? [...filter.partitions].filter(isStrange) : []);
   }
 
   /** The rows still tell of leases that ended behind the positions. */
@@ -229,7 +241,20 @@ export class Watch implements FilterWatch, DueItem, Scanner {
     this.isCreated = true;
     const isLevel = this.scan === null || this.scan.mode === "quiet" || this.scan.mode === "merged";
     const cursor = isLevel && this.revisions === null ? this.cursor() : null;
-    return told(draft({ type: WatchMessageType.created, cursor }));
+    // Whoever joins parts is to know which of them compare.
+    const merged = this.request.part !== undefined && this.scan?.mode === "merged";
+    return told(draft({ type: WatchMessageType.created, cursor, merged }));
+  }
+
+  /** Some of what is behind `standing` was told. */
+  get isAhead(): boolean {
+    return this.scan?.mode === "merged" || this.place.offset > 0;
+  }
+
+  /** Where it could go on elsewhere; null: nothing whole was told. */
+  get standing(): string | null {
+    const isInState = this.scan?.mode === "initial" || this.revisions !== null;
+    return this.isCreated && !isInState ? this.cursor() : null;
   }
 
   private cursor(): string {

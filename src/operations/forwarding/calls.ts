@@ -54,7 +54,7 @@ export type CallResult =
 /** What is asked of another node. */
 export interface Asking {
   readonly to: number;
-  /** The partition that `to` is believed to lead. */
+  /** The partition that `to` is believed to lead; NO_PARTITION: it need not lead any. */
   readonly partition: number;
   readonly request: CallRequest;
   readonly requestId: string;
@@ -62,6 +62,8 @@ export interface Asking {
   /** On this node's monotonic clock (ms). */
   readonly deadlineMs: number;
 }
+
+export const NO_PARTITION = -1;
 
 /** A class, so that all of them have one shape: they are looked at by everything below. */
 class Call {
@@ -74,7 +76,7 @@ class Call {
     readonly requestId: string,
     readonly deadlineMs: number,
     readonly sizeBytes: number,
-    /** It may wait for a lock for long. */
+    /** It may wait for long: for a lock, or for something to tell. */
     readonly waits: boolean,
     readonly done: (result: CallResult) => void,
   ) {}
@@ -169,7 +171,7 @@ export class Calls {
     const nowMs = this.ports.clock.monotonicMs();
     const peer = this.peer(to);
     // Requests that wait are bounded by who takes them in; they hold up nobody here.
-    const waits = isWaiting(request);
+    const waits = isWaiting(request) || request.kind === "watch-pull";
     const isFull = peer.inFlight >= this.perPeerMax || peer.inFlightBytes >= IN_FLIGHT_BYTES_MAX;
     if (isFull && !waits) {
       this.ports.timer.soon(() => done({ status: "overloaded" }));
@@ -398,7 +400,7 @@ export class Calls {
       if (call.waits !== waits) continue;
       let leader = leaders.get(call.partition);
       if (leader === undefined) {
-        leader = this.leaderOf(call.partition);
+        leader = call.partition === NO_PARTITION ? 0 : this.leaderOf(call.partition);
         leaders.set(call.partition, leader);
       }
       if (leader === 0 || leader === call.to) call.movedMs = 0;

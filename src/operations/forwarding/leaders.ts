@@ -167,6 +167,15 @@ export class Leaders {
     return { partitionId: partition, endpoint, provenance: RouteProvenance.forwarded, generation };
   }
 
+  /** Other nodes that have a replica of the partition, as far as is known here. */
+  hosts(partition: number): readonly number[] {
+    if (this.node.closing) return [];
+    const leader = this.of(partition);
+    const nodes = new Set(this.candidates(this.node.metaGroup().machine.meta.partition(partition)));
+    if (leader !== 0 && leader !== this.settings.nodeId) nodes.add(leader);
+    return [...nodes];
+  }
+
   /** The nodes that have a replica of a placed partition which is not here. */
   private replicas(partition: number): readonly number[] {
     if (this.follows(partition) || this.node.closing) return [];

@@ -35,6 +35,12 @@ import {
   toLockCall,
 } from "./locks.js";
 import { DATA_REQUEST_KINDS, type PlainRequest } from "./requests.js";
+import {
+  type WatchPullAnswer,
+  type WatchPullRequest,
+  watchPull,
+  watchPulled,
+} from "./watch-parts.js";
 import type { Int64 } from "../../base/int64.js";
 import {
   boolean,
@@ -152,6 +158,7 @@ export interface ClockWishCall {
 }
 
 type OwnCall =
+  | WatchPullRequest
   | ConfirmIndexCall
   | ClockWishCall
   | ScanPartRequest
@@ -274,7 +281,8 @@ type OwnAnswer =
   | WaitCancelled
   | GivenBack
   | IndexConfirmed
-  | ClockWished;
+  | ClockWished
+  | WatchPullAnswer;
 
 export type CallAnswer = DataAnswer | OwnAnswer;
 export type WireAnswer = PlainAnswer | OwnAnswer | LockCallAnswer;
@@ -322,6 +330,7 @@ const callRequest = union<WireRequest>({
   "unregister-range": [111, { keySpace: text }],
   "remove-member": [112, { nodeId: int32 }],
   finalize: [113, { level: int32 }],
+  "watch-pull": [114, watchPull],
 });
 
 const partAnswer = {
@@ -357,6 +366,7 @@ const callAnswer = union<WireAnswer>({
       reason: text,
     },
   ],
+  "watch-pulled": [114, watchPulled],
   "not-taken": [120, { leaderNode: int32, unreadable: boolean }],
   "not-owned": [121, { mapVersion: int53 }],
 });

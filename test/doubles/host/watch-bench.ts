@@ -71,7 +71,6 @@ class FalseGroup implements WatchGroup {
 }
 
 export class WatchBench {
-  readonly timer = new ManualTimer();
   readonly groups = new Map<number, FalseGroup>();
   /** Who has the map: only its rounds count. */
   readonly meta: FalseGroup;
@@ -88,18 +87,18 @@ export class WatchBench {
   private readonly joined: ((group: WatchGroup) => void)[] = [];
   private readonly all: ReadonlySet<number>;
 
-  /** `rowsOf`: what has the rows of a partition. */
+  /** `rowsOf`: what has the rows of a partition. `timer`: of all nodes of a test. */
   constructor(
     partitions = 2,
     settings: Partial<WatchSettings> = {},
     rowsOf: (id: number) => Bench = (id) => new Bench(undefined, id),
+    readonly timer = new ManualTimer(),
   ) {
     for (let id = 1; id <= partitions; id++) {
       this.groups.set(id, new FalseGroup(this, id, rowsOf(id)));
     }
     this.all = new Set(this.groups.keys());
     this.meta = new FalseGroup(this, META_PARTITION, new Bench());
-    const { timer } = this;
     const clock = { monotonicMs: () => timer.nowMs, wallMs: () => timer.nowMs };
     const ports: WatchPorts = {
       ...{ clock, timer },

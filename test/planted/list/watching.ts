@@ -40,9 +40,9 @@ export const watchingBugs: readonly RecordBug[] = [
   ]),
   recordBug("P-186", "an image goes by without whoever watches", MOVES, "W6 P-186 an image", [
     HUB,
-    "      for (const watch of this.watchesOf(filter)) watch.fallBack(reason, strange);\n",
-    '      if (reason === "image") continue;\n' +
-      "      for (const watch of this.watchesOf(filter)) watch.fallBack(reason, strange);\n",
+    "      else for (const watch of this.watchesOf(filter)) watch.fallBack(reason, strange);\n",
+    '      else if (reason !== "image")\n' +
+      "        for (const watch of this.watchesOf(filter)) watch.fallBack(reason, strange);\n",
   ]),
   recordBug(
     "P-188",

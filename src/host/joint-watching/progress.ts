@@ -1,0 +1,83 @@
+/**
+ * How far a joint watch is, by partition, and what its cursor says of that (W5).
+ *
+ * Owns the positions. Invariants: 1. A cursor is that of an ordinary watch of the same kind and
+ * name. 2. A position is of a partition that the watch covers.
+ */
+import { queryOf } from "../watching/filters.js";
+import {
+  type Position,
+  type Positions,
+  clusterMark,
+  decodePositions,
+  encodePositions,
+  within,
+} from "../watching/positions.js";
+
+export class Progress {
+  private readonly positions = new Map<number, Position>();
+  /** By partition, when it was level last (monotonic ms). */
+  private readonly levelMs = new Map<number, number>();
+  private readonly query: string;
+
+  constructor(
+    { kind, name }: { readonly kind: number; readonly name: string },
+    private readonly clusterId: () => string,
+  ) {
+    this.query = queryOf(kind, name);
+  }
+
+  /**
+   * Begins behind the cursor, of a watch of these partitions. "foreign": it is of another cluster;
+   * "other": and of partitions that are not among them; null: it is none of this.
+   */
+  goOn(cursor: string, partitions: ReadonlySet<number>): "ours" | "other" | "foreign" | null {
+    const at = this.decoded(cursor, [...partitions]);
+    if (at === null || at === "foreign") return at;
+    for (const [partition, position] of at) this.positions.set(partition, position);
+    return [...at.keys()].every((each) => partitions.has(each)) ? "ours" : "other";
+  }
+
+  /** A part of these partitions came to the cursor; null: that is not known. */
+  note(partitions: readonly number[], cursor: string | null, levelMs: number): void {
+    for (const each of partitions) this.levelMs.set(each, levelMs);
+    const at = cursor === null ? null : this.decoded(cursor, partitions);
+    if (at === null || at === "foreign") return;
+    for (const [partition, position] of within(at, partitions)) {
+      this.positions.set(partition, position);
+    }
+  }
+
+  has(partition: number): boolean {
+    return this.positions.has(partition);
+  }
+
+  /** Forgets all but these partitions. */
+  keep(partitions: ReadonlySet<number>): void {
+    for (const known of [this.positions, this.levelMs]) {
+      for (const each of [...known.keys()]) if (!partitions.has(each)) known.delete(each);
+    }
+  }
+
+  clear(): void {
+    this.positions.clear();
+  }
+
+  /** Null: of all partitions. */
+  cursorOf(partitions: readonly number[] | null): string {
+    const { positions } = this;
+    const told = partitions === null ? positions : within(positions, partitions);
+    return encodePositions(this.query, clusterMark(this.clusterId()), told);
+  }
+
+  /** For how long some partition may not have been level with its leader (ms). */
+  staleMs(nowMs: number): number {
+    let staleMs = 0;
+    for (const levelMs of this.levelMs.values()) staleMs = Math.max(staleMs, nowMs - levelMs);
+    return Math.ceil(staleMs);
+  }
+
+  private decoded(cursor: string, known: readonly number[]): Positions | "foreign" | null {
+    return decodePositions(this.query, clusterMark(this.clusterId()), cursor, known);
+  }
+}

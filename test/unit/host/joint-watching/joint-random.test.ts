@@ -1,0 +1,226 @@
+/**
+ * Joint watches against what is simply true (W2, W6, W14): any order in which replicas apply, in
+ * which questions arrive or are lost, nodes are gone, and replicas move.
+ *
+ * SVC_HISTORIES overrides the number of histories, SVC_SEED the first one.
+ */
+import t from "tap";
+import { Prng } from "../../../../src/base/prng.js";
+import { WatchEventType, WatchKind } from "../../../../src/base/result-types.js";
+import { JointBench } from "../../../doubles/host/joint-bench.js";
+import { remove, set } from "../../../doubles/machine/bench.js";
+import { WatchCaller, watchRequest } from "../../../doubles/operations/watching.js";
+
+const HISTORIES = Number(process.env["SVC_HISTORIES"] ?? 60);
+const SEED = Number(process.env["SVC_SEED"] ?? 1);
+const NODES = 4;
+const PARTITIONS = 5;
+const STEPS = 400;
+
+const text = (bytes: Uint8Array | null): string => Buffer.from(bytes ?? []).toString();
+
+/** What one caller was told, judged as it goes. */
+class Told {
+  readonly state = new Map<string, string | null>();
+  private revisions = new Map<string, number>();
+  /** As they were where it would go on. */
+  private atCursor = new Map<string, number>();
+  private read = 0;
+  reset = 0;
+  merged = 0;
+
+  constructor(public caller: WatchCaller) {}
+
+  /** Null: all is well. */
+  judge(): string | null {
+    for (; this.read < this.caller.messages.length; this.read++) {
+      const message = this.caller.messages[this.read];
+      if (message === undefined) break;
+      if (message.reset) {
+        this.reset++;
+        this.state.clear();
+        this.revisions.clear();
+      }
+      if (message.merged) this.merged++;
+      const isExact = !message.merged && !message.initial;
+      for (const { name, revision, type, value } of message.events) {
+        const last = this.revisions.get(name);
+        if (last !== undefined && revision < last) return `${name}: ${revision} behind ${last}`;
+        if (isExact && last !== undefined && revision !== last + 1) {
+          const isEnd = type === WatchEventType.deleted && revision === last;
+          if (!isEnd) return `${name}: ${revision} follows ${last}`;
+        }
+        this.revisions.set(name, revision);
+        this.state.set(name, type === WatchEventType.set ? text(value) : null);
+      }
+      if (message.cursor !== null) this.atCursor = new Map(this.revisions);
+    }
+    return null;
+  }
+
+  /** It goes on with another stream. */
+  goOn(caller: WatchCaller): void {
+    this.caller = caller;
+    this.read = 0;
+    this.revisions = new Map(this.atCursor);
+  }
+}
+
+class History {
+  readonly bench: JointBench;
+  private readonly random: Prng;
+  private readonly truth = new Map<string, string | null>();
+  readonly told: Told[] = [];
+  private changes = 0;
+  ends = 0;
+
+  constructor(seed: number) {
+    this.random = new Prng(seed);
+    const { random } = this;
+    const replicas = Array.from({ length: PARTITIONS }, () => {
+      const nodes = [1, 2, 3, 4];
+      while (nodes.length > 2) nodes.splice(random.below(nodes.length), 1);
+      return nodes;
+    });
+    const historyBytes = random.chance(1, 3) ? 5000 : 1 << 20;
+    this.bench = new JointBench(NODES, replicas, { historyBytes });
+    this.bench.delayMs = () => random.below(4);
+    this.bench.fate = () => {
+      if (random.chance(9, 10)) return "arrives";
+      return random.chance(1, 2) ? "question lost" : "answer lost";
+    };
+    for (const { bench } of this.bench.nodes) {
+      for (const group of bench.groups.values()) group.rounds = "held";
+    }
+    for (let at = 0; at < 4; at++) this.told.push(new Told(this.begin(at === 0, null)));
+  }
+
+  private begin(initial: boolean, cursor: string | null): WatchCaller {
+    const caller = new WatchCaller(this.bench.watches(1 + this.random.below(NODES)));
+    caller.stream.create(1, watchRequest(WatchKind.prefix, "p/", { initial, cursor }));
+    return caller;
+  }
+
+  private change(): void {
+    const { random, truth } = this;
+    const partition = 1 + random.below(PARTITIONS);
+    const name = `p/${partition}/${random.below(4)}`;
+    const value = String(++this.changes);
+    const isRemoved = typeof truth.get(name) === "string" && random.chance(1, 5);
+    truth.set(name, isRemoved ? null : value);
+    this.bench.append(partition, isRemoved ? remove(name) : set(name, value));
+  }
+
+  private applySome(): void {
+    const { random, bench } = this;
+    bench.applyNext(1 + random.below(NODES), 1 + random.below(PARTITIONS));
+    this.release();
+  }
+
+  /** Rounds end where the replica has all of the log. */
+  private release(): void {
+    for (const { id, bench } of this.bench.nodes) {
+      for (const [partition, group] of bench.groups) {
+        if (!this.bench.isBehind(id, partition)) group.release();
+      }
+    }
+  }
+
+  private fault(): void {
+    const { random, bench } = this;
+    const node = 1 + random.below(NODES);
+    switch (random.below(4)) {
+      case 0:
+        bench.setDown(node, bench.down.size === 0);
+        for (const each of [...bench.down]) if (each !== node) bench.setDown(each, false);
+        return;
+      case 1: {
+        const at = bench.node(node).bench;
+        const [partition] = at.groups.keys();
+        if (partition === undefined || bench.hosts(partition).length < 2) return;
+        return at.leave(partition);
+      }
+      case 2: {
+        const told = this.told[random.below(this.told.length)] as Told;
+        if (told.caller.full) told.caller.drain();
+        else told.caller.full = true;
+        return;
+      }
+      default: {
+        const told = this.told[random.below(this.told.length)] as Told;
+        const { cursor } = told.caller;
+        if (cursor === null) return;
+        told.judge();
+        told.caller.stream.close();
+        told.goOn(this.begin(false, cursor));
+      }
+    }
+  }
+
+  /** Whose watch ended begins another one. */
+  private again(): string | null {
+    for (const told of this.told) {
+      const wrong = told.judge();
+      if (wrong !== null) return wrong;
+      if (told.caller.messages.at(-1)?.type !== 4) continue;
+      this.ends++;
+      const { cursor } = told.caller;
+      told.caller.stream.close();
+      if (cursor === null) told.state.clear();
+      told.goOn(this.begin(cursor === null, cursor));
+    }
+    return null;
+  }
+
+  /** Null: all is well. */
+  run(): string | null {
+    const { random, bench } = this;
+    for (let step = 0; step < STEPS; step++) {
+      if (random.chance(1, 2)) this.change();
+      for (let count = random.below(6); count > 0; count--) this.applySome();
+      if (random.chance(1, 15)) this.fault();
+      bench.pass(random.below(20));
+      const wrong = this.again();
+      if (wrong !== null) return `step ${step}: ${wrong}`;
+    }
+    for (const each of [...bench.down]) bench.setDown(each, false);
+    bench.fate = () => "arrives";
+    for (const { caller } of this.told) caller.drain();
+    for (let round = 0; round < 40; round++) {
+      for (let partition = 1; partition <= PARTITIONS; partition++) bench.level(partition);
+      this.release();
+      bench.pass(500);
+      const wrong = this.again();
+      if (wrong !== null) return `in peace: ${wrong}`;
+    }
+    for (const told of this.told) {
+      for (const [name, value] of this.truth) {
+        const known = told.state.get(name);
+        if (known === undefined && told !== this.told[0]) continue;
+        if ((known ?? null) !== value) return `${name} is ${value}, told ${known}`;
+      }
+    }
+    return null;
+  }
+}
+
+t.test("W2 W6 W14 P-186 what is told is what happened, in any interleaving", (t) => {
+  const counts = { merged: 0, reset: 0, joint: 0, ends: 0 };
+  for (let seed = SEED; seed < SEED + HISTORIES; seed++) {
+    const history = new History(seed);
+    const wrong = history.run();
+    if (wrong !== null) {
+      t.fail(`seed ${seed}: ${wrong}`);
+      break;
+    }
+    counts.ends += history.ends;
+    counts.joint += history.bench.nodes.reduce((sum, { joints }) => sum + joints.count, 0);
+    for (const { merged, reset } of history.told) {
+      counts.merged += merged;
+      counts.reset += reset;
+    }
+  }
+  t.comment(JSON.stringify(counts));
+  t.ok(counts.merged > 0 && counts.joint > 0, "states were compared, watches were joint");
+  t.end();
+});
