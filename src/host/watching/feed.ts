@@ -143,6 +143,8 @@ export class Feed {
     this.missesLeases = false;
     for (const filter of this.filters.all()) {
       this.missesLeases ||= !filter.knowsLeases;
+      if (filter.changed?.wasUsed === true) filter.changed.wasUsed = false;
+      else filter.changed = null;
       const oldestMs = nowMs - WATCH_HISTORY_MS;
       while ((filter.at(filter.first)?.atMs ?? nowMs) < oldestMs) this.dropFirst(filter);
       if (filter.idleMs < oldestMs) this.remove(filter);

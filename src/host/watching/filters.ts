@@ -10,10 +10,13 @@
 import { WatchKind } from "../../base/result-types.js";
 import { keySpaceOf } from "../../base/routing.js";
 import { type WatchEvent, eventBytes } from "../../machine/events.js";
+import type { ChangedNames } from "./changed-names.js";
 import { type Position, type Positions, isBehind } from "./positions.js";
 
 /** Who is told by a filter that it has news. */
 export interface FilterWatch {
+  /** Behind which the state has to be compared, now or soon; null: nothing has to. */
+  readonly comparedWith: Positions | null;
   hasNews(): void;
 }
 
@@ -45,6 +48,8 @@ export class Filter {
   /** Since when nobody watches (monotonic ms); infinity: somebody does. */
   idleMs = Infinity;
   sizeBytes = 0;
+  /** What a comparison of all names found last; null: that is not known, or nobody needs it. */
+  changed: ChangedNames | null = null;
   /** The cursor that was made last: many who watch stand at the same place. */
   cursor: { readonly positions: Positions; readonly text: string } | null = null;
   private batches: Batch[] = [];

@@ -37,7 +37,8 @@ export function isBehind(
   return l !== at.l ? l > at.l : c > at.c;
 }
 
-function earlier(a: Position, b: Position): Position {
+/** Behind nothing that either of them is not behind. */
+export function earlier(a: Position, b: Position): Position {
   const { l, c } = isBehind(a, b) ? b : a;
   return { l, c, leaseMs: Math.min(a.leaseMs, b.leaseMs) };
 }

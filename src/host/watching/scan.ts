@@ -29,6 +29,7 @@ import { wholeKvRow } from "../../machine/kv/kv.js";
 import type { KvRow } from "../../machine/kv/kv-row.js";
 import type { LockRow } from "../../machine/locks/lock-row.js";
 import { WATCH_MESSAGE_BYTES } from "../../base/limits.js";
+import { ChangedNames } from "./changed-names.js";
 import type { Filter, NameSort } from "./filters.js";
 import { type Position, type Positions, isBehind } from "./positions.js";
 import type { WatchedState } from "./watching.js";
@@ -75,6 +76,10 @@ export class Scan {
   /** Ends of leases that events told of meanwhile. */
   private readonly ends = new Set<string>();
   private readonly gaps: number;
+  /** Ends of leases were found in rows. */
+  private hasFound = false;
+  /** What this reading finds for others; null: it does not read everything. */
+  private noting: ChangedNames | null = null;
 
   constructor(
     private readonly filter: Filter,
@@ -103,6 +108,11 @@ export class Scan {
     return this.isDone && this.filter.gaps === this.gaps;
   }
 
+  /** From where on every end of a lease is in the history, when it is done; null: from now on. */
+  get endsSince(): Positions | null {
+    return this.mode === "quiet" && !this.hasFound ? this.since : null;
+  }
+
   /** Whether the state of the name was read, so that its events are to be told. */
   hasRead(partition: number, name: string): boolean {
     const place = this.partitions.indexOf(partition);
@@ -122,11 +132,41 @@ export class Scan {
     const state = this.ports.state(partition);
     if (state === null) return { kind: "lost", partition };
     const events: WatchEvent[] = [];
+    const changed = this.changedIn(partition);
     if (this.span === null) {
       this.single(partition, state, events);
       this.at++;
+    } else if (changed !== null) {
+      this.some(changed, partition, state, events);
+      this.at++;
     } else this.many(this.span, partition, state, events);
+    if (this.isDone && this.noting?.follow() === true) this.filter.changed = this.noting;
     return this.isFull ? { kind: "full" } : { kind: "events", partition, events };
+  }
+
+  /** The names that may have changed in a partition that is to be read now; null: any. */
+  private changedIn(partition: number): ReadonlySet<string> | null {
+    const { filter, since } = this;
+    if (this.mode !== "merged" || since === null || this.span === null) return null;
+    if (this.after !== null) return null;
+    const names = filter.changed?.behind(since, partition) ?? null;
+    if (names !== null) this.noting = null;
+    else if (this.at === 0) this.noting = ChangedNames.of(filter, since);
+    return names;
+  }
+
+  private some(
+    names: ReadonlySet<string>,
+    partition: number,
+    state: WatchedState,
+    events: WatchEvent[],
+  ): void {
+    for (const name of names) {
+      const key = textToByteKey(name);
+      const row = this.ports.speaksFor(partition, key) ? state.rows.key(key) : null;
+      const event = row === null ? null : this.keyTold(partition, name, row, state.leaseMs);
+      if (event !== null) events.push(event);
+    }
   }
 
   private many(
@@ -195,10 +235,12 @@ export class Scan {
         return row.deleted || isOver ? null : keyEvent(name, row, nowMs);
       case "quiet":
         if (!isNewEnd(endedMs, at) || this.ends.has(endId(name, row.revision, 0n))) return null;
+        this.hasFound = true;
         return keyEvent(name, row, nowMs);
       case "merged": {
-        const isNew = at === null || isBehind(row.stamp, at) || isNewEnd(endedMs, at);
-        return isNew ? keyEvent(name, row, nowMs) : null;
+        const from = this.noting?.from(partition) ?? null;
+        if (from !== null && isChanged(row, endedMs, from)) this.noting?.note(partition, name);
+        return at === null || isChanged(row, endedMs, at) ? keyEvent(name, row, nowMs) : null;
       }
     }
   }
@@ -217,7 +259,9 @@ export class Scan {
     const isOver = event.type === WatchEventType.lockExpired;
     const at = this.since?.get(partition) ?? null;
     const wasTold = this.ends.has(endId(name, 0, row.token));
-    return isOver && isNewEnd(row.endMs, at) && !wasTold ? event : null;
+    const isFound = isOver && isNewEnd(row.endMs, at) && !wasTold;
+    this.hasFound ||= isFound;
+    return isFound ? event : null;
   }
 
   /** A lock without a row is free, and so for long. */
@@ -246,6 +290,11 @@ export class Scan {
 /** Names one lease that ended. */
 function endId(name: string, revision: number, token: bigint): string {
   return `${revision}/${token}/${name}`;
+}
+
+/** Whether there was a change behind the position. */
+function isChanged({ stamp }: KvRow, endedMs: number | null, at: Position): boolean {
+  return isBehind(stamp, at) || isNewEnd(endedMs, at);
 }
 
 /** Whether a lease ended behind the position; `endMs` null: it did not end. */

@@ -84,6 +84,12 @@ export class Watch implements FilterWatch, DueItem, Scanner {
     private readonly audience: WatchAudience,
   ) {}
 
+  get comparedWith(): Positions | null {
+    if (this.scan?.mode === "merged") return this.scan.since;
+    const isBehind = this.isRunning && this.place.number < this.filter.first;
+    return isBehind ? this.positions : null;
+  }
+
   hasNews(): void {
     if (this.isRunning) this.audience.news(this);
   }
@@ -299,16 +305,18 @@ export class Watch implements FilterWatch, DueItem, Scanner {
   private scanOn(): Step | null {
     const { scan, filter, home, request } = this;
     if (scan === null) return null;
-    if (scan.isDone) {
+    const isQuiet = scan.mode === "quiet";
+    // Another watch may have found meanwhile that rows tell of no end that the history has not.
+    if (scan.isDone || (isQuiet && filter.hasEnds(this.positions))) {
       this.setScan(null);
-      const isQuiet = scan.mode === "quiet";
       this.positions = home.positionsNow(filter);
-      if (scan.knowsLeases) filter.looksAfterLeases(this.positions);
+      if (scan.knowsLeases) filter.looksAfterLeases(scan.endsSince ?? this.positions);
       if (isQuiet) return WORKED;
       return told(draft({ type: WatchMessageType.mark, cursor: this.cursor(), ...this.stale() }));
     }
     if (scan.isOfMany && !home.turns.ask(this)) return NOTHING;
-    if (scan.mode === "quiet" && !this.findsEnds(this.positions)) {
+    // What was to be found may have been collected since.
+    if (isQuiet && !this.findsEnds(this.positions)) {
       this.fallBack("behind");
       return WORKED;
     }

@@ -4,6 +4,8 @@
  */
 import { type RecordBug, recordBug } from "../records.js";
 
+const CATCH_UP = "host/watching/catch-up.test";
+const CHANGED = "src/host/watching/changed-names.ts";
 const COLLECTED = "host/watching/collected.test";
 const EVENTS = "machine/events.test";
 const MOVES = "host/watching/transitions.test";
@@ -49,14 +51,44 @@ export const watchingBugs: readonly RecordBug[] = [
     "what is compared is compared by stamps alone",
     MANY,
     "W6 a prefix beyond memory",
-    [SCAN, " || isBehind(row.stamp, at) || isNewEnd(endedMs, at);", " || isBehind(row.stamp, at);"],
+    [
+      SCAN,
+      "  return isBehind(stamp, at) || isNewEnd(endedMs, at);",
+      "  return isBehind(stamp, at);",
+    ],
   ),
   recordBug(
     "P-188",
     "what is compared leaves out what was deleted",
     MANY,
     "W6 a prefix beyond memory",
-    [SCAN, "return isNew ? keyEvent", "return isNew && !row.deleted ? keyEvent"],
+    [
+      SCAN,
+      "isChanged(row, endedMs, at) ? keyEvent",
+      "(isChanged(row, endedMs, at) && !row.deleted) ? keyEvent",
+    ],
+  ),
+  recordBug(
+    "P-186",
+    "what happened since names were found is not among them",
+    CATCH_UP,
+    "W6 W13 whoever is compared",
+    [
+      CHANGED,
+      "for (const { name } of batch?.events ?? []) this.note(batch?.partition ?? 0, name);",
+      'if (batch === undefined) this.note(0, "");',
+    ],
+  ),
+  recordBug(
+    "P-186",
+    "names that changed lately are taken for all that changed",
+    CATCH_UP,
+    "W6 whoever stands before",
+    [
+      CHANGED,
+      "      if (isBehind(from, at) || from.leaseMs > at.leaseMs) return null;\n",
+      "      if (isBehind(from, at) && from.leaseMs < 0) return null;\n",
+    ],
   ),
   recordBug(
     "P-188",
