@@ -2,25 +2,38 @@
  * Watches the lock of a handle, so that a release by force ends the handle at once.
  *
  * Owns its watch. Invariants: 1. Only what is said of this grant, or of a later one, ends the
- * handle. 2. A watch that cannot go on says nothing: the lease is looked after as ever.
+ * handle, and a whole state that has neither: it ended before the watch began. 2. A watch that cannot go on says nothing: the lease is looked after as ever.
  */
 import type { Watches } from "../watching/watches.js";
 import type { WatchBatch } from "../watching/watch-shapes.js";
 import type { LockHandle } from "./lock-handle.js";
 
-function lossIn({ events }: WatchBatch, token: bigint): string | null {
+const NOBODY = "is held by nobody";
+
+function lossIn({ events, merged }: WatchBatch, token: bigint): string | null {
   for (const { type, fencingToken, forced } of events) {
     if (fencingToken > token) return "has another holder";
-    if (fencingToken < token || type === "locked") continue;
-    return forced ? "was released by force" : "is held by nobody";
+    // Of a state that was compared the newest is told, and of a lock without a row no token.
+    if (type === "locked" || (fencingToken < token && !merged)) continue;
+    return forced ? "was released by force" : NOBODY;
   }
   return null;
 }
 
 async function follow(handle: LockHandle, watches: Watches): Promise<void> {
   const { signal, resource, fencingToken } = handle;
+  // A state that is told does not name what is held by nobody.
+  let isInState = true;
+  let isThere = false;
   for await (const batch of watches.lock(resource, { initial: true, signal })) {
-    const why = lossIn(batch, fencingToken);
+    if (batch.reset) {
+      isInState = true;
+      isThere = false;
+    }
+    isThere ||= batch.events.some((event) => event.fencingToken === fencingToken);
+    const isGone = isInState && batch.cursor !== null && !isThere;
+    if (batch.cursor !== null) isInState = false;
+    const why = lossIn(batch, fencingToken) ?? (isGone ? NOBODY : null);
     if (why === null) continue;
     handle.seenLost(why);
     return;
