@@ -499,6 +499,7 @@ t.test(
     const cut = new ToldStream("w", { kind: WatchKind.key, name: "k" }, true);
     const part = { cursor: null, initial: false, merged: true, reset: false };
     cut.told({ ...part, events: [streamEvent("set k 1")] }, 1);
+    t.equal(cut.stateOf("k"), 1n, "known as long as it does not go on");
     cut.goesOn("behind it");
     t.same([cut.batches, cut.cursor, cut.stateOf("k")], [[], null, null], "void without a cursor");
     t.end();

@@ -1,7 +1,7 @@
 /**
  * What watchers of real nodes were told, held against what clients were answered: W1, W2, W6 and W9 without a look at logs.
  *
- * Invariants: 1. Only what a cursor stands behind counts: what was told since is told again to a watch that goes on.
+ * Invariants: 1. What was told behind the last cursor is told again to a watch that goes on, and counts where it does not.
  * 2. All times are of the clock of the history. 3. A change that nobody was answered may be told or not.
  */
 import { WatchKind } from "../../../../src/base/result-types.js";
@@ -65,7 +65,8 @@ export class ToldStream {
   barriers = 0;
   failure: string | null = null;
   cursor: string | null = null;
-  readonly batches: KeptBatch[] = [];
+  private readonly whole: KeptBatch[] = [];
+  /** No cursor stands behind them yet: whoever goes on is told of them again. */
   private pending: KeptBatch[] = [];
   private readonly newest = new Map<string, StreamEvent>();
 
@@ -86,12 +87,17 @@ export class ToldStream {
     this.pending.push({ events: kept, cursor, initial, merged, reset, atMs });
     if (cursor === null) return;
     for (const batch of this.pending) {
-      this.batches.push(batch);
+      this.whole.push(batch);
       if (batch.reset) this.newest.clear();
       for (const event of batch.events) this.newest.set(event.name, event);
     }
     this.pending = [];
     this.cursor = cursor;
+  }
+
+  /** All that it was told once, the oldest first. */
+  get batches(): readonly KeptBatch[] {
+    return [...this.whole, ...this.pending];
   }
 
   /** It goes on elsewhere: behind a mark where nothing was told since the last cursor. */
@@ -103,14 +109,23 @@ export class ToldStream {
 
   /** The revision or token that a name has; null: it is not there. */
   stateOf(name: string): bigint | null {
-    const event = this.newest.get(name);
+    const event = this.newestOf(name);
     if (event === undefined || ENDS.has(event.type)) return null;
     return this.isLock ? event.fencingToken : event.revision;
   }
 
+  private newestOf(name: string): StreamEvent | undefined {
+    for (const { events, reset } of [...this.pending].reverse()) {
+      const event = [...events].reverse().find((each) => each.name === name);
+      if (event !== undefined || reset) return event;
+    }
+    return this.newest.get(name);
+  }
+
   /** Names whose newest state it knows. */
   get names(): readonly string[] {
-    return [...this.newest.keys()];
+    const pending = this.pending.flatMap(({ events }) => events.map(({ name }) => name));
+    return [...new Set([...this.newest.keys(), ...pending])];
   }
 }
 
