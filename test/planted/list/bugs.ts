@@ -9,6 +9,7 @@ import { moverBugs } from "../ranges/mover.js";
 import { movedRangeBugs } from "../ranges/requests.js";
 import { type RecordBug, recordBugs } from "../records.js";
 import { reportBugs } from "../reports.js";
+import { jointWatchingBugs } from "./joint-watching.js";
 import { waitingBugs } from "./waiting.js";
 import { watchingBugs } from "./watching.js";
 
@@ -25,4 +26,5 @@ export const bugsOfRecords: readonly RecordBug[] = [
   ...waitingBugs,
   ...forcedBugs,
   ...watchingBugs,
+  ...jointWatchingBugs,
 ];
