@@ -4,7 +4,7 @@
  * Invariant: an act that is not possible now changes nothing and is false.
  */
 import { askAgain, begin, giveUp, prolong, receive, release, vanish } from "./clients.js";
-import { commit, giveBack, lengthen, rewrite, serve, take, takeOver } from "./leader.js";
+import { commit, giveBack, learn, lengthen, rewrite, serve, take, takeOver } from "./leader.js";
 import {
   DRIFT_TICKS,
   Kind,
@@ -48,6 +48,8 @@ export const Act = {
   freeze: 18,
   /** An administrator ends the grant that the machine `a` knows of. */
   force: 19,
+  /** A leader that was deposed hears that the oldest of its entries is committed. */
+  learn: 20,
 } as const;
 
 function isRunning(world: World, { term, suspendedUntil }: Machine): boolean {
@@ -185,6 +187,8 @@ export function perform(world: World, act: number, a: number, b: number): boolea
       return drift(world, machineAt(world, a), b === 1 ? -1 : 1);
     case Act.force:
       return force(world, a);
+    case Act.learn:
+      return isRunning(world, machineAt(world, a)) && learn(world, machineAt(world, a));
     default:
       return actOfClient(world, act, a, b);
   }

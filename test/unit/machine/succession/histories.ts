@@ -21,7 +21,7 @@ const PEACE_EVERY = 8;
 const WEIGHTS: readonly (readonly [act: number, weight: number, isNeeded?: true])[] = [
   [Act.deliver, 40, true],
   [Act.commit, 14, true],
-  [Act.tick, 9, true],
+  [Act.tick, 9],
   [Act.release, 8, true],
   [Act.lengthen, 4, true],
   [Act.takeOver, 1, true],
@@ -39,6 +39,7 @@ const WEIGHTS: readonly (readonly [act: number, weight: number, isNeeded?: true]
   [Act.vanish, 2],
   [Act.freeze, 1],
   [Act.force, 1],
+  [Act.learn, 3],
 ];
 
 /** xorshift32. */
@@ -125,6 +126,7 @@ function happen(world: World, act: number): boolean {
     case Act.lengthen:
     case Act.stepDown:
     case Act.force:
+    case Act.learn:
       return perform(world, act, machineFor(world), 0);
     case Act.rewrite:
     case Act.drift:
@@ -136,7 +138,11 @@ function happen(world: World, act: number): boolean {
     case Act.askAgain:
     case Act.giveUp:
       return perform(world, act, clientIn(world, Phase.waiting), machineFor(world));
-    case Act.release:
+    case Act.release: {
+      // One that is on its way already is repeated as often.
+      const phase = below(2) === 0 ? Phase.holding : Phase.releasing;
+      return perform(world, act, clientIn(world, phase), machineFor(world));
+    }
     case Act.prolong:
       return perform(world, act, clientIn(world, Phase.holding), machineFor(world));
     case Act.freeze:
@@ -198,7 +204,8 @@ export function runHistory(
   state = seedOf(seed, number);
   const slots = moods[below(MOODS)] as Uint8Array;
   const heirs = Math.min(below(5) - 1, world.clients.length - 1);
-  restart(world, below(2), LEASE_MIN + below(LEASES), heirs);
+  const isTold = below(3) > 0;
+  restart(world, below(2), LEASE_MIN + below(LEASES), heirs, isTold);
   for (let i = 0; i < ACTS; i++) {
     const act = slots[below(SLOTS)] as number;
     happen(world, act);
@@ -225,6 +232,6 @@ export function search(world: World, seed: number, first: number, count: number)
   return { number: first + count, violation: null };
 }
 
-export function newWorld(): World {
-  return new World(3);
+export function newWorld(clients = 3): World {
+  return new World(clients);
 }

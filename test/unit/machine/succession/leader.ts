@@ -341,17 +341,36 @@ function decide(row: Row, entry: Entry): Decided {
 
 /** The oldest entry of the leader, with what is joined to it, is committed, applied, answered. */
 export function commit(world: World, machine: Machine): void {
+  applyOldest(world, machine, (entry) => {
+    const decided = apply(world, entry, machine.term);
+    copyRow(machine.row, world.row);
+    return decided;
+  });
+}
+
+/** What its successor committed, a leader that was deposed learns late; returns whether it did. */
+export function learn(world: World, machine: Machine): boolean {
+  if (machine.committed === 0) return false;
+  applyOldest(world, machine, (entry) => {
+    machine.committed--;
+    world.counts.learnt++;
+    when.nowMs = entry.stamp;
+    return decide(machine.row, entry);
+  });
+  return true;
+}
+
+function applyOldest(world: World, machine: Machine, applied: (entry: Entry) => Decided): void {
   const { entries, row, position } = machine;
   when.term = machine.term;
   when.nowMs = Math.max(world.lastStamp, entries[0]?.stamp ?? 0);
-  const wasOrphaned = isOrphaned(world.row, when);
+  const wasOrphaned = isOrphaned(row, when);
   let isReleased = false;
   do {
     const entry = entries.shift();
     if (entry === undefined) return;
-    const before = world.row.base.token;
-    const decided = apply(world, entry, machine.term);
-    copyRow(row, world.row);
+    const before = row.base.token;
+    const decided = applied(entry);
     if (!row.isHeld || row.base.token >= position || ownerOf(row, position) === NONE) {
       machine.position = NONE;
     }
@@ -436,7 +455,12 @@ export function takeOver(world: World, index: number, unseen: number, isLate: bo
   const lease = leaseNow(world, old);
   let count = Math.min(unseen, entries.length);
   while (count > 0 && count < entries.length && entries[count]?.isJoined === 1) count++;
-  for (let i = 0; i < count; i++) apply(world, entries[i] as Entry, old.term);
+  for (let i = 0; i < count; i++) {
+    const entry = entries[i] as Entry;
+    apply(world, entry, old.term);
+    entry.stamp = world.lastStamp;
+  }
+  old.committed = count;
   const machine = machineAt(world, index);
   world.active = index;
   machine.term = ++world.term;
@@ -448,6 +472,7 @@ export function takeOver(world: World, index: number, unseen: number, isLate: bo
   machine.told = [];
   machine.places = [];
   machine.entries = [];
+  machine.committed = 0;
   machine.suspendedUntil = 0;
   const begun = isLate ? world.lastStamp : Math.max(world.lastStamp, lease);
   machine.clock = begun - world.time;

@@ -1,7 +1,8 @@
 /**
  * `npm run heirs`: the long form of what the tests do. `SVC_HISTORIES` random histories (1,000,000)
- * of the seed `SVC_SEED` (1), from number `SVC_FIRST` (0) on; with `SVC_STATES`, the small cases one
- * level deeper, up to that many states each. A history that breaks a promise is told act by act.
+ * of the seed `SVC_SEED` (1), from number `SVC_FIRST` (0) on, of `SVC_CLIENTS` (3) clients; with
+ * `SVC_STATES`, the small cases as deep as that many states each allow. A history that breaks a
+ * promise is told act by act.
  */
 import { Act } from "./acts.js";
 import { newWorld, runHistory, search } from "./histories.js";
@@ -15,13 +16,15 @@ function whole(name: string, otherwise: number): number {
   return value;
 }
 
+const clients = whole("SVC_CLIENTS", 3);
+
 function print(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
 /** The history once more, with what is before each of its acts. */
 function tell(seed: number, number: number): void {
-  const world = newWorld();
+  const world = newWorld(clients);
   const names = Object.keys(Act);
   try {
     runHistory(world, seed, number, (act, a, b) => {
@@ -35,7 +38,7 @@ function tell(seed: number, number: number): void {
 }
 
 function searchAll(seed: number, first: number, count: number): void {
-  const world = newWorld();
+  const world = newWorld(clients);
   const begun = process.cpuUsage().user;
   for (let done = 0; done < count;) {
     const found = search(world, seed, first + done, Math.min(STEP, count - done));
@@ -54,7 +57,7 @@ function searchAll(seed: number, first: number, count: number): void {
 
 function exploreAll(statesMax: number): void {
   for (const plan of SMALL_CASES) {
-    const found = explore(newWorld(), { ...plan, depth: plan.depth + 1 }, statesMax);
+    const found = explore(newWorld(), { ...plan, depth: Infinity }, statesMax);
     const { states, transitions, depth, violation, way } = found;
     print(`${plan.name}: ${states} states, ${transitions} acts, all to depth ${depth}`);
     if (violation === null) continue;

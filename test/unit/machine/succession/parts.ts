@@ -203,6 +203,8 @@ export class Machine {
   told: number[] = [];
   places: Place[] = [];
   entries: Entry[] = [];
+  /** So many of them its successor committed; a deposed leader may learn it, late. */
+  committed = 0;
 
   constructor(readonly index: number) {}
 }
@@ -221,6 +223,8 @@ export class Counts {
   stepsInAppend = 0;
   takeOvers = 0;
   unseen = 0;
+  /** Of them, those that the leader that was deposed heard of after all. */
+  learnt = 0;
   orphaned = 0;
   /** Members of orphaned lists: a later one spoke, the base came back, an heir asked again. */
   claims = 0;

@@ -25,6 +25,8 @@ export interface SmallCase {
   readonly lease: number;
   /** Named at the begin. */
   readonly heirs: number;
+  /** Who is before them has not heard of its grant yet. */
+  readonly isUntold?: true;
   readonly depth: number;
   readonly termsMax: number;
   /** Acts that are carried out before anything else. */
@@ -82,6 +84,7 @@ function mixMachine(machine: Machine): void {
   for (const token of machine.told) mix(token);
   mix(machine.places.length);
   for (const place of machine.places) for (const field of PLACE_FIELDS) mix(place[field]);
+  mix(machine.committed);
   mix(machine.entries.length);
   for (const entry of machine.entries) {
     for (const field of ENTRY_FIELDS) mix(entry[field]);
@@ -165,8 +168,10 @@ function isAllowed(world: World, plan: SmallCase, [act, a]: Step): boolean {
 
 /** The world after those acts. */
 function replay(world: World, plan: SmallCase, way: Uint8Array): void {
-  restart(world, 0, plan.lease, plan.heirs);
-  for (const [act, a, b] of plan.begin) perform(world, act, a, b);
+  restart(world, 0, plan.lease, plan.heirs, plan.isUntold !== true);
+  for (const [act, a, b] of plan.begin) {
+    if (!perform(world, act, a, b)) throw new Error(`act ${act} ${a} ${b} is not possible`);
+  }
   for (const at of way) {
     const [act, a, b] = plan.steps[at] as Step;
     perform(world, act, a, b);
@@ -225,6 +230,7 @@ const LEADING: readonly Step[] = [
   [Act.takeOver, 1, 4],
   [Act.takeOver, 2, 0],
   [Act.takeOver, 2, 2],
+  [Act.learn, 0, 0],
 ];
 
 function anywhere(act: number, clients: readonly number[], machines: readonly number[]): Step[] {
@@ -314,6 +320,56 @@ export const SMALL_CASES: readonly SmallCase[] = [
       [Act.serve, 1, 0],
       [Act.force, 1, 0],
       [Act.suspend, 0, 4],
+    ],
+  },
+  {
+    name: "a base that was not told comes back, and its release reaches the old leader",
+    lease: 5,
+    heirs: 1,
+    isUntold: true,
+    depth: 8,
+    termsMax: 3,
+    begin: [
+      [Act.takeOver, 1, 0],
+      [Act.askAgain, 0, 1],
+      [Act.deliver, 2, 0],
+      [Act.commit, 0, 0],
+      [Act.deliver, 2, 0],
+      [Act.release, 0, 0],
+      [Act.deliver, 2, 0],
+    ],
+    steps: [
+      ...messages(Act.deliver, 6),
+      [Act.commit, 0, 0],
+      [Act.takeOver, 2, 0],
+      [Act.takeOver, 2, 2],
+      ...anywhere(Act.release, [0, 1], [0, 1]),
+      [Act.askAgain, 1, 1],
+      [Act.askAgain, 2, 1],
+      [Act.prolong, 1, 1],
+      [Act.serve, 1, 0],
+    ],
+  },
+  {
+    name: "a leader that was deposed learns late of a list that its successor committed",
+    lease: 5,
+    heirs: 1,
+    depth: 8,
+    termsMax: 3,
+    begin: [
+      [Act.lengthen, 0, 0],
+      [Act.takeOver, 1, 2],
+    ],
+    steps: [
+      ...messages(Act.deliver, 6),
+      [Act.learn, 0, 0],
+      [Act.commit, 0, 0],
+      [Act.takeOver, 2, 0],
+      [Act.takeOver, 2, 2],
+      ...anywhere(Act.release, [0, 1], [0, 1]),
+      [Act.release, 2, 1],
+      ...anywhere(Act.askAgain, [1, 2], [0, 1]),
+      [Act.prolong, 2, 1],
     ],
   },
 ];

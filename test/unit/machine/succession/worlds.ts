@@ -3,8 +3,10 @@
  * that a short history comes to what matters.
  */
 import {
+  type Client,
   DRIFT_TICKS,
   HORIZON,
+  Kind,
   NONE,
   Phase,
   Place,
@@ -12,6 +14,8 @@ import {
   World,
   askedOf,
   copyRow,
+  machineAt,
+  send,
 } from "./parts.js";
 
 function resetRow(row: Row): void {
@@ -45,6 +49,7 @@ function reset(world: World): void {
     machine.told = [];
     machine.places = [];
     machine.entries = [];
+    machine.committed = 0;
     copyRow(machine.row, world.row);
   }
   for (const client of world.clients) {
@@ -57,6 +62,25 @@ function reset(world: World): void {
     client.until = 0;
     client.frozenUntil = 0;
   }
+}
+
+/** Of the grant of the row the client has not heard yet. */
+function unsay(world: World, holder: Client, lease: number): void {
+  holder.phase = Phase.waiting;
+  holder.attempt = 1;
+  holder.sentAt = 0;
+  holder.token = NONE;
+  holder.until = 0;
+  world.topBelieved = NONE;
+  world.topHeard = NONE;
+  const message = send(world, Kind.granted, 0, holder.id);
+  message.owner = holder.owner;
+  message.waitId = 1;
+  message.attempt = 1;
+  message.lease = lease;
+  message.isGood = 1;
+  message.term = 1;
+  machineAt(world, 0).told.push(0);
 }
 
 /** The first client holds, all others wait at the first machine; `heirs` of them are named. */
@@ -104,9 +128,20 @@ function occupy(world: World, lease: number, heirs: number): void {
   copyRow(leader.row, row);
 }
 
-/** `heirs`: how many of those who wait are named at the begin; NONE: nobody has asked yet. */
-export function restart(world: World, margin: number, lease: number, heirs: number): void {
+/**
+ * `heirs`: how many of those who wait are named at the begin; NONE: nobody has asked yet. `isTold`
+ * false: the grant of who is before them is still on its way.
+ */
+export function restart(
+  world: World,
+  margin: number,
+  lease: number,
+  heirs: number,
+  isTold = true,
+): void {
   world.margin = margin;
   reset(world);
-  if (heirs !== NONE) occupy(world, lease, heirs);
+  if (heirs === NONE) return;
+  occupy(world, lease, heirs);
+  if (!isTold) unsay(world, world.clients[0] as Client, lease);
 }
