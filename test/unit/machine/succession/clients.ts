@@ -40,6 +40,7 @@ function sendUnlock(world: World, client: Client, machine: number): void {
   const message = send(world, Kind.unlock, machine, client.id);
   message.owner = client.owner;
   message.token = client.token;
+  message.isVague = client.isVague;
 }
 
 export function begin(world: World, client: Client, machine: number, lease: number): boolean {
@@ -79,6 +80,7 @@ export function prolong(world: World, client: Client, machine: number): boolean 
   const message = send(world, Kind.extend, machine, client.id);
   message.owner = client.owner;
   message.token = client.token;
+  message.isVague = client.isVague;
   message.lease = client.lease;
   message.note = client.owner;
   message.sentAt = world.time;

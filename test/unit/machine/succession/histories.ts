@@ -206,6 +206,8 @@ export function runHistory(
   const heirs = Math.min(below(5) - 1, world.clients.length - 1);
   const isTold = below(3) > 0;
   restart(world, below(2), LEASE_MIN + below(LEASES), heirs, isTold);
+  const vague = below(16);
+  for (const client of world.clients) client.isVague = client.id === vague ? 1 : 0;
   for (let i = 0; i < ACTS; i++) {
     const act = slots[below(SLOTS)] as number;
     happen(world, act);

@@ -184,9 +184,10 @@ function releaseByLog(
   if (token === currentToken(machine) && !isAgain) proposeNext(world, machine, token);
 }
 
-function isReleased({ entries }: Machine, released: number): boolean {
-  for (const { order, token } of entries) {
-    if (order === Order.unlock && token === released) return true;
+function isReleased({ entries, row }: Machine, released: number): boolean {
+  for (const { order, token, isVague, owner } of entries) {
+    if (order !== Order.unlock) continue;
+    if (token === released || (isVague === 1 && owner === ownerOf(row, released))) return true;
   }
   return false;
 }
@@ -198,8 +199,22 @@ export function giveBack(world: World, machine: Machine, owner: number, token: n
   releaseByLog(world, machine, owner, token, NONE);
 }
 
+/** It may be about an earlier grant of its owner: never a step. */
+function takeVagueRelease(world: World, machine: Machine, message: Message): void {
+  const { owner, token, client } = message;
+  const current = currentToken(machine);
+  const isFirst = ownerOf(machine.row, current) === owner && !isReleased(machine, current);
+  const entry = propose(world, machine, Order.unlock);
+  entry.owner = owner;
+  entry.token = token;
+  entry.client = client;
+  entry.isVague = 1;
+  if (isFirst) proposeNext(world, machine, current);
+}
+
 function takeRelease(world: World, machine: Machine, message: Message): void {
   const { owner, token, client } = message;
+  if (message.isVague === 1) return takeVagueRelease(world, machine, message);
   if (!step(world, machine, token, owner)) {
     return releaseByLog(world, machine, owner, token, client);
   }
@@ -274,6 +289,7 @@ export function take(world: World, machine: Machine, message: Message): void {
     entry.client = message.client;
     entry.owner = message.owner;
     entry.token = message.token;
+    entry.isVague = message.isVague;
     entry.lease = message.lease;
     entry.note = message.note;
     entry.sentAt = message.sentAt;
@@ -301,9 +317,20 @@ export function apply(world: World, entry: Entry, term: number): Decided {
     if (entry.order === Order.force) {
       world.wasForced[entry.token] = 1;
       world.counts.forced++;
-    } else world.wasReleased[entry.token] = 1;
+    } else {
+      world.wasReleased[entry.token] = 1;
+      if (entry.isVague === 1) endVaguely(world, entry.token, base.token);
+    }
   }
   return decided;
+}
+
+/** A word that named no grant came late, and ended a later one of its owner: as today. */
+function endVaguely(world: World, meant: number, ended: number): void {
+  if (meant === ended) return;
+  world.counts.vagueEnds++;
+  world.wasReleased[ended] = 1;
+  world.wasForced[ended] = 1;
 }
 
 function countOrphaned(
@@ -314,7 +341,10 @@ function countOrphaned(
   heirs: number,
 ): void {
   if (decided === "locked") counts.returns++;
-  if (decided === "must-retry") counts.mustRetry++;
+  if (decided === "must-retry") {
+    if (order === Order.ask || order === Order.first) counts.mustRetry++;
+    else counts.vague++;
+  }
   if (decided === "busy" && row.heirs.length < heirs) counts.voids++;
   if (decided === "unlocked" && order === Order.force) counts.forcedOrphans++;
   const isMembers = decided === "unlocked" || decided === "extended";
@@ -322,18 +352,19 @@ function countOrphaned(
 }
 
 function decide(row: Row, entry: Entry): Decided {
-  const { owner, token, lease: leaseMs, note, kept, added } = entry;
+  const { owner, lease: leaseMs, note, kept, added } = entry;
+  const token = entry.isVague === 1 ? null : entry.token;
   switch (entry.order) {
     case Order.extend:
       return extend(VALUES, row, when, { owner, token, leaseMs, note });
     case Order.unlock:
       return unlock(VALUES, row, when, { owner, token });
     case Order.force:
-      return forceUnlock(row, when, token);
+      return forceUnlock(row, when, entry.token);
     case Order.set:
-      return setHeirs(VALUES, row, when, token, kept, added, HORIZON);
+      return setHeirs(VALUES, row, when, entry.token, kept, added, HORIZON);
     case Order.append:
-      return appendHeirs(VALUES, row, when, token, added, HORIZON);
+      return appendHeirs(VALUES, row, when, entry.token, added, HORIZON);
     default:
       return tryLock(VALUES, row, when, askedOf(entry));
   }
@@ -433,7 +464,8 @@ function answer(
   if (order === Order.ask || order === Order.first) {
     return answerTry(world, machine, entry, decided, isFresh);
   }
-  if (client === NONE) return;
+  // Told to come again, it does, as anybody may at any time.
+  if (client === NONE || decided === "must-retry") return;
   if (order === Order.extend) {
     const message = send(world, Kind.extended, machine.index, client);
     message.token = token;

@@ -43,7 +43,8 @@ export class Client {
   /** It believes that it holds, before this. */
   until = 0;
   frozenUntil = 0;
-  notes = 0;
+  /** 1: it names no grant when it extends and releases. */
+  isVague = 0;
 
   constructor(readonly id: number) {}
 }
@@ -75,6 +76,7 @@ export class Message {
   waited = 0;
   note = 0;
   isGood = 0;
+  isVague = 0;
   /** Of the leader that sent it. */
   term = 0;
 }
@@ -92,6 +94,7 @@ export const MESSAGE_FIELDS = [
   "waited",
   "note",
   "isGood",
+  "isVague",
   "term",
 ] as const satisfies readonly (keyof Message)[];
 
@@ -115,6 +118,8 @@ export class Entry {
   isStep = 0;
   /** Its request went away. */
   isGone = 0;
+  /** It names no grant; `token` is what its client means. */
+  isVague = 0;
   /** Lease time and term of the entry. */
   stamp = 0;
   client = 0;
@@ -137,6 +142,7 @@ export const ENTRY_FIELDS = [
   "isJoined",
   "isStep",
   "isGone",
+  "isVague",
   "stamp",
   "client",
   "owner",
@@ -231,6 +237,9 @@ export class Counts {
   returns = 0;
   voids = 0;
   mustRetry = 0;
+  /** Heirs of such lists that named no grant; grants that a late word of that kind ended. */
+  vague = 0;
+  vagueEnds = 0;
   forced = 0;
   forcedOrphans = 0;
   givenBack = 0;

@@ -9,7 +9,7 @@
  * it moves upon its own release, or to the first heir when its lease is over. 4. In a later term
  * the list is orphaned until `untilMs`: a leader that was deposed may still hand over along it. No
  * one but its members is granted then, and who is a member is taken at its word, as it cannot know
- * its token otherwise. 5. An heir that was told ends its lease before `untilMs`. 6. An heir that
+ * its token otherwise; one that names no token is told to come again. 5. An heir that was told ends its lease before `untilMs`. 6. An heir that
  * asks again was not told, and nobody behind it can be.
  */
 
@@ -58,6 +58,12 @@ export interface Ask<Bytes, Int> {
   readonly note: Bytes | null;
 }
 
+/** Of a holder. `token` null: it does not say of which grant. */
+export interface Word<Bytes, Int> {
+  readonly owner: Bytes;
+  readonly token: Int | null;
+}
+
 /** How the values are compared and counted. */
 export interface Values<Bytes, Int> {
   readonly same: (one: Bytes, other: Bytes) => boolean;
@@ -104,13 +110,17 @@ function advance<Bytes, Int>(row: Row<Bytes, Int>, endMs: number): void {
   row.endMs = endMs;
 }
 
-/** 0: the base, above: an heir; -1: neither. Who names a token of the list was told of it. */
+/**
+ * 0: the base, above: an heir; -1: neither. Who names a token of the list was told of it; without
+ * one (`token` null) it may be a late word about an earlier grant, and counts for the base only.
+ */
 function memberAt<Bytes, Int>(
   { same }: Values<Bytes, Int>,
   row: Row<Bytes, Int>,
   owner: Bytes,
-  token: Int,
+  token: Int | null,
 ): number {
+  if (token === null) return same(row.base.owner, owner) ? 0 : -1;
   if (row.base.token === token) return same(row.base.owner, owner) ? 0 : -1;
   const at = row.heirs.findIndex((heir) => heir.token === token);
   return at >= 0 && same((row.heirs[at] as Heir<Bytes, Int>).owner, owner) ? at + 1 : -1;
@@ -125,7 +135,7 @@ function claim<Bytes, Int>(
   row: Row<Bytes, Int>,
   when: When,
   owner: Bytes,
-  token: Int,
+  token: Int | null,
 ): boolean {
   let at = memberAt(values, row, owner, token);
   if (at < 0 || (at > 0 && !isOrphaned(row, when))) return false;
@@ -133,15 +143,28 @@ function claim<Bytes, Int>(
   return true;
 }
 
+/** An heir of an orphaned list, maybe told, that does not say of which grant it speaks. */
+function isVague<Bytes, Int>(
+  { same }: Values<Bytes, Int>,
+  row: Row<Bytes, Int>,
+  when: When,
+  { owner, token }: Word<Bytes, Int>,
+): boolean {
+  if (token !== null || !isOrphaned(row, when) || same(row.base.owner, owner)) return false;
+  return row.heirs.some((heir) => same(heir.owner, owner));
+}
+
 export function extend<Bytes, Int>(
   values: Values<Bytes, Int>,
   row: Row<Bytes, Int>,
   when: When,
-  { owner, token, leaseMs, note }: Pick<Heir<Bytes, Int>, "owner" | "token" | "leaseMs" | "note">,
+  word: Word<Bytes, Int> & Pick<Heir<Bytes, Int>, "leaseMs" | "note">,
 ): Decided {
+  const { owner, token, leaseMs, note } = word;
   settle(row, when);
   if (!row.isHeld) return "not-held";
-  if (row.base.token === token && row.endMs <= when.nowMs) return "not-held";
+  if (isVague(values, row, when, word)) return "must-retry";
+  if ((token ?? row.base.token) === row.base.token && row.endMs <= when.nowMs) return "not-held";
   if (!claim(values, row, when, owner, token)) return "invalid-owner";
   if (note !== null) row.base = { ...row.base, note };
   row.endMs = when.nowMs + leaseMs;
@@ -163,10 +186,12 @@ export function unlock<Bytes, Int>(
   values: Values<Bytes, Int>,
   row: Row<Bytes, Int>,
   when: When,
-  { owner, token }: Pick<Heir<Bytes, Int>, "owner" | "token">,
+  word: Word<Bytes, Int>,
 ): Decided {
+  const { owner, token } = word;
   settle(row, when);
   if (!row.isHeld) return "not-held";
+  if (isVague(values, row, when, word)) return "must-retry";
   if (!claim(values, row, when, owner, token)) return "invalid-owner";
   release(row, when);
   return "unlocked";

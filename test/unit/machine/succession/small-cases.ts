@@ -193,18 +193,18 @@ export function explore(world: World, plan: SmallCase, statesMax: number): Explo
       if (met.size >= statesMax) return end(depth, null, way);
       let isThere = false;
       for (const [index, step] of plan.steps.entries()) {
-        if (!isThere) replay(world, plan, way);
+        const isNew = !isThere;
         isThere = true;
-        if (!isAllowed(world, plan, step)) continue;
+        try {
+          if (isNew) replay(world, plan, way);
+          if (!isAllowed(world, plan, step) || !perform(world, ...step)) continue;
+        } catch (error) {
+          if (!(error instanceof Violation)) throw error;
+          return end(depth, error.message, Uint8Array.of(...way, index));
+        }
         const longer = new Uint8Array(depth + 1);
         longer.set(way);
         longer[depth] = index;
-        try {
-          if (!perform(world, ...step)) continue;
-        } catch (error) {
-          if (!(error instanceof Violation)) throw error;
-          return end(depth, error.message, longer);
-        }
         isThere = false;
         transitions++;
         if (met.add(hashOf(world))) next.push(longer);

@@ -61,6 +61,7 @@ function reset(world: World): void {
     client.token = NONE;
     client.until = 0;
     client.frozenUntil = 0;
+    client.isVague = 0;
   }
 }
 
