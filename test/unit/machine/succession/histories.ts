@@ -42,14 +42,17 @@ const WEIGHTS: readonly (readonly [act: number, weight: number, isNeeded?: true]
   [Act.learn, 3],
 ];
 
-/** xorshift32. */
-let state = 1;
+/** xoroshiro64*: one of 32 bits would go around many times in a long search. */
+let low = 1;
+let high = 1;
 
 function below(bound: number): number {
-  state ^= state << 13;
-  state ^= state >>> 17;
-  state ^= state << 5;
-  return (state >>> 8) % bound;
+  const drawn = Math.imul(low, 0x9e3779bb) >>> 8;
+  high ^= low;
+  low = (low << 26) | (low >>> 6);
+  low ^= high ^ (high << 9);
+  high = (high << 13) | (high >>> 19);
+  return drawn % bound;
 }
 
 function seedOf(seed: number, number: number): number {
@@ -73,7 +76,7 @@ function mood(): Uint8Array {
   });
 }
 
-state = 12345;
+low = 12345;
 const moods = Array.from({ length: MOODS }, mood);
 
 /** Called with each act that happens; for who looks into a history. */
@@ -201,12 +204,13 @@ export function runHistory(
 ): void {
   told = trace;
   former = 0;
-  state = seedOf(seed, number);
+  low = seedOf(seed, number);
+  high = seedOf(low, number);
   const slots = moods[below(MOODS)] as Uint8Array;
   const heirs = Math.min(below(5) - 1, world.clients.length - 1);
   const isTold = below(3) > 0;
   restart(world, below(2), LEASE_MIN + below(LEASES), heirs, isTold);
-  const vague = below(16);
+  const vague = below(6);
   for (const client of world.clients) client.isVague = client.id === vague ? 1 : 0;
   for (let i = 0; i < ACTS; i++) {
     const act = slots[below(SLOTS)] as number;

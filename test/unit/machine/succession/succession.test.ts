@@ -23,9 +23,10 @@ t.test("Q14 Q15 Q16 no history of heirs has two holders, loses a grant or hangs"
   t.ok(counts.stepsInAppend >= 50, "of them, while the list is lengthened");
   t.ok(counts.orphaned >= 1000, "lists that outlive their leader");
   t.ok(counts.learnt >= 100, "entries that a deposed leader learns of late");
-  const { claims, returns, voids, mustRetry, vague, forcedOrphans } = counts;
-  const fewest = Math.min(claims, returns, voids, mustRetry, vague, forcedOrphans);
+  const { claims, returns, voids, mustRetry, forcedOrphans, vague } = counts;
+  const fewest = Math.min(claims, returns, voids, mustRetry, forcedOrphans);
   t.ok(fewest >= 20, "each kind of what members of such a list do");
+  t.ok(vague >= 5, "of them, without a token");
   t.ok(Math.min(counts.givenBack, counts.lapses, counts.forced, counts.extended) >= 500, "others");
   t.ok(counts.peaces >= 3000, "peace, in which all are served");
   t.end();
