@@ -319,7 +319,8 @@ export function apply(world: World, entry: Entry, term: number): Decided {
       world.counts.forced++;
     } else {
       world.wasReleased[entry.token] = 1;
-      if (entry.isVague === 1) endVaguely(world, entry.token, base.token);
+      const isOwn = entry.isVague === 1 && base.owner === entry.owner;
+      if (isOwn) endVaguely(world, entry.token, base.token);
     }
   }
   return decided;

@@ -27,6 +27,8 @@ export interface SmallCase {
   readonly heirs: number;
   /** Who is before them has not heard of its grant yet. */
   readonly isUntold?: true;
+  /** The client that names no grant when it extends and releases. */
+  readonly vague?: number;
   readonly depth: number;
   readonly termsMax: number;
   /** Acts that are carried out before anything else. */
@@ -169,6 +171,7 @@ function isAllowed(world: World, plan: SmallCase, [act, a]: Step): boolean {
 /** The world after those acts. */
 function replay(world: World, plan: SmallCase, way: Uint8Array): void {
   restart(world, 0, plan.lease, plan.heirs, plan.isUntold !== true);
+  for (const client of world.clients) client.isVague = client.id === plan.vague ? 1 : 0;
   for (const [act, a, b] of plan.begin) {
     if (!perform(world, act, a, b)) throw new Error(`act ${act} ${a} ${b} is not possible`);
   }
@@ -370,6 +373,46 @@ export const SMALL_CASES: readonly SmallCase[] = [
       [Act.release, 2, 1],
       ...anywhere(Act.askAgain, [1, 2], [0, 1]),
       [Act.prolong, 2, 1],
+    ],
+  },
+  {
+    name: "an heir that names no token, and its release of an earlier grant, still on its way",
+    lease: 5,
+    heirs: 2,
+    vague: 1,
+    depth: 8,
+    termsMax: 3,
+    begin: [
+      // The second one has held and released, here and at the next leader.
+      [Act.release, 0, 0],
+      [Act.deliver, 0, 0],
+      [Act.deliver, 0, 0],
+      [Act.commit, 0, 0],
+      [Act.deliver, 0, 0],
+      [Act.release, 1, 0],
+      [Act.release, 1, 1],
+      [Act.deliver, 0, 0],
+      [Act.commit, 0, 0],
+      [Act.deliver, 1, 0],
+      [Act.deliver, 1, 0],
+      // It waits again, behind the third one, and is named.
+      [Act.begin, 1, 0],
+      [Act.deliver, 1, 0],
+      [Act.commit, 0, 0],
+      [Act.lengthen, 0, 0],
+      [Act.commit, 0, 0],
+      [Act.takeOver, 1, 0],
+    ],
+    steps: [
+      ...messages(Act.deliver, 5),
+      [Act.commit, 0, 0],
+      [Act.takeOver, 2, 0],
+      [Act.takeOver, 2, 2],
+      ...anywhere(Act.release, [1, 2], [0, 1]),
+      [Act.prolong, 1, 1],
+      [Act.prolong, 2, 1],
+      [Act.askAgain, 1, 1],
+      [Act.begin, 0, 1],
     ],
   },
 ];
