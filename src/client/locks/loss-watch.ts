@@ -2,7 +2,8 @@
  * Watches the lock of a handle, so that a release by force ends the handle at once.
  *
  * Owns its watch. Invariants: 1. Only what is said of this grant, or of a later one, ends the
- * handle, and a whole state that has neither: it ended before the watch began. 2. A watch that cannot go on says nothing: the lease is looked after as ever.
+ * handle, and a whole state that has neither: it ended before the watch began. 2. A watch that
+ * cannot go on says nothing: the lease is looked after as ever.
  */
 import type { Watches } from "../watching/watches.js";
 import type { WatchBatch } from "../watching/watch-shapes.js";
