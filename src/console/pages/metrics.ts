@@ -13,6 +13,8 @@ const CURVES: readonly (readonly [family: string, title: string, show: typeof by
   ["svc_inflight_requests", "Requests in progress", count],
   ["svc_locks_held", "Locks held here", count],
   ["svc_lock_waiters", "Callers that wait for a lock", count],
+  ["svc_watchers", "Watches", count],
+  ["svc_watch_behind", "Watches set back to the newest state", count],
   ["svc_connections", "Connections", count],
   ["svc_raft_pending_proposals", "Proposals under way", count],
   ["nodejs_heap_used_bytes", "Heap", bytes],
