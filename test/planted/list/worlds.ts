@@ -4,6 +4,19 @@ import { watchingBugs as bugsOfWatches } from "./watching.js";
 
 const bug = plantedIn("host");
 
+/** What shows where keys move alone. */
+const OF_MOVES: ReadonlySet<string> = new Set([
+  "a source that is late goes on to tell of keys that its target adopted",
+  "a target that is late tells of keys that it gave away since",
+  "a partition goes on to tell of keys that another one has",
+  "a barrier goes by a map that is old",
+  "a barrier waits for a partition that is gone",
+  "what a partition told is told again when its names are elsewhere",
+  "keys that came with an image are compared by stamps of other partitions",
+  "a map that gives keys to who has them already tells nobody",
+  "a cursor that names a partition of before is not looked at there",
+]);
+
 export const watchingBugs: readonly Mutation[] = bugsOfWatches.map(({ pitfall, name, edits }) =>
-  bug(pitfall, name, "watching", edits),
+  bug(pitfall, name, OF_MOVES.has(name) ? "watching-ranges" : "watching", edits),
 );

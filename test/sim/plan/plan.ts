@@ -218,9 +218,9 @@ function watchPlanOf(
 }
 
 /** Drawn apart from what is drawn of those who watch. */
-function watchedWorldOf(seed: number, { hasWatches }: Profile): WatchedWorld {
+function watchedWorldOf(seed: number, { hasWatches, besideWatches }: Profile): WatchedWorld {
   if (hasWatches !== true) return NOTHING_ELSE;
-  return watchedWorld(new Prng(seed).fork("what goes on beside watches"));
+  return watchedWorld(new Prng(seed).fork("what goes on beside watches"), besideWatches ?? null);
 }
 
 function keysOf(profile: Profile, drawn: number): number {

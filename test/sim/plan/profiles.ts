@@ -7,6 +7,7 @@ import type { HostSettings } from "../../../src/host/settings.js";
 import { DEFAULT_SNAPSHOT_SETTINGS } from "../../../src/host/snapshots/snapshot-limits.js";
 import { FAULT_KINDS, type FaultKind } from "../faults/kinds.js";
 import { STRANDING } from "../faults/swarm.js";
+import type { BesideWatches } from "../watching/watchedworld.js";
 import type { WorkloadKind, WorkSettings } from "./workplan.js";
 import { DEFAULT_HOST_SETTINGS } from "../../doubles/default-settings.js";
 
@@ -28,6 +29,8 @@ export interface Profile {
   readonly hasWaits?: boolean;
   /** Some tens of watches of all kinds. */
   readonly hasWatches?: boolean;
+  /** What goes on beside watches, in every seed; absent: what the seed draws. */
+  readonly besideWatches?: BesideWatches;
   /** Nodes change key ranges by themselves, under a load that swings around both thresholds. */
   readonly isSwinging?: boolean;
   /** Each partition has three replicas, which the allocator spreads over all nodes. */
@@ -182,6 +185,19 @@ export function expectedOf({ expects = {} }: Profile, seeds: number): Record<str
   return Object.fromEntries(parts);
 }
 
+/** Watches of all kinds, and all that they are told of. */
+const WATCHING = {
+  nodes: [3, 3, 3, 4, 5],
+  faults: [...ALL_FAULTS, "kill-leader", "pause-leader", "graceful-stop", "away"],
+  thinkMs: [80, 200],
+  clients: [3],
+  hasWatches: true,
+  operations: WATCHED_WORK,
+  keys: 4,
+  ticks: 7000,
+  faultEveryMs: [1000, 3000, 8000],
+} satisfies Omit<Profile, "name">;
+
 export const PROFILES: Readonly<Record<string, Profile>> = {
   one: {
     name: "one",
@@ -322,18 +338,12 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
    * seeds nodes join and leave.
    */
   watching: {
-    name: "watching",
-    nodes: [3, 3, 3, 4, 5],
-    faults: [...ALL_FAULTS, "kill-leader", "pause-leader", "graceful-stop", "away"],
-    thinkMs: [80, 200],
-    clients: [3],
-    hasWatches: true,
-    operations: WATCHED_WORK,
-    keys: 4,
-    ticks: 7000,
-    faultEveryMs: [1000, 3000, 8000],
+    ...{ name: "watching", ...WATCHING },
     expects: WATCHES_SEEN,
   },
+  /** The same, with key ranges that move, or replicas, in every seed. */
+  "watching-ranges": { name: "watching-ranges", ...WATCHING, besideWatches: "ranges" },
+  "watching-placed": { name: "watching-placed", ...WATCHING, besideWatches: "replicas" },
   "calm-five": { name: "calm-five", nodes: [5], faults: [], thinkMs: [1000], clients: [8] },
   /** Many nodes and groups under little load: how cost grows with the cluster. */
   crowd: {

@@ -53,22 +53,25 @@ function pick<T>(prng: Prng, list: readonly T[]): T {
   return list[prng.below(list.length)] as T;
 }
 
-export function watchedWorld(prng: Prng): WatchedWorld {
-  switch (prng.below(8)) {
-    case 0:
-      return withMembers(prng);
-    case 1:
-    case 2:
-    case 3:
-    case 4:
-      return withImages(prng);
-    case 5:
-      return withRanges(prng);
-    case 6:
-      return withReplicas(prng);
-    default:
-      return NOTHING_ELSE;
-  }
+const WORLDS = {
+  nothing: () => NOTHING_ELSE,
+  members: withMembers,
+  images: withImages,
+  ranges: withRanges,
+  replicas: withReplicas,
+} as const;
+export type BesideWatches = keyof typeof WORLDS;
+
+/** One seed of eight each. */
+const DRAWN: readonly BesideWatches[] = [
+  ...(["members", "images", "images", "images", "images", "ranges", "replicas"] as const),
+  "nothing",
+];
+
+/** `wanted`: instead of what is drawn. */
+export function watchedWorld(prng: Prng, wanted: BesideWatches | null = null): WatchedWorld {
+  const drawn = pick(prng, DRAWN);
+  return WORLDS[wanted ?? drawn](prng);
 }
 
 function withMembers(prng: Prng): WatchedWorld {
