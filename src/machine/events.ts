@@ -39,6 +39,8 @@ export interface WatchEvent {
   readonly sequence: SequenceRecord | null;
   /** The grant was ended by an administrator. */
   readonly forced: boolean;
+  /** Of an end that is told late: the lease time at which it came; null: told as it came. */
+  readonly endedMs: number | null;
   /** What front ends made of it, as bytes and as text; null: nothing yet. */
   bytes: Uint8Array | null;
   text: string | null;
@@ -62,6 +64,7 @@ export function watchEvent(
     note: told.note ?? null,
     sequence: told.sequence ?? null,
     forced: told.forced ?? false,
+    endedMs: told.endedMs ?? null,
     bytes: null,
     text: null,
   };

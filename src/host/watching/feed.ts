@@ -385,7 +385,7 @@ export class Feed {
     if (end === null) return null;
     const { event, endMs } = end;
     const missing = filters.filter((filter) => filter.misses(partition, event, endMs));
-    return missing.length === 0 ? null : { event, filters: missing };
+    return missing.length === 0 ? null : { event: { ...event, endedMs: endMs }, filters: missing };
   }
 
   private expire(group: WatchGroup, stamp: Hlc, position: Position): void {

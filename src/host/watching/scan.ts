@@ -73,6 +73,8 @@ export class Scan {
   private after: ByteKey | null = null;
   /** More leases are watched than may be. */
   private isFull = false;
+  /** Up to which name each slice read, null = all, and at which lease time. */
+  private readonly slices = new Map<number, { last: ByteKey | null; leaseMs: number }[]>();
   /** Ends of leases that events told of meanwhile. */
   private readonly ends = new Set<string>();
   private readonly gaps: number;
@@ -113,8 +115,30 @@ export class Scan {
     return this.mode === "quiet" && !this.hasFound ? this.since : null;
   }
 
+  /** Whether an event is to be told beside what is read. */
+  accepts(partition: number, event: WatchEvent): boolean {
+    const { name, endedMs } = event;
+    // A read behind an end has told of it, or of what nobody knew to be there nothing.
+    if (endedMs !== null && endedMs <= this.readAtMs(partition, name)) return false;
+    return this.mode === "quiet" || this.hasRead(partition, name);
+  }
+
+  private noteSlice(partition: number, leaseMs: number): void {
+    const last = this.partitions[this.at] === partition ? this.after : null;
+    const slices = this.slices.get(partition);
+    if (slices === undefined) this.slices.set(partition, [{ last, leaseMs }]);
+    else slices.push({ last, leaseMs });
+  }
+
+  /** The lease time at which the name was read; below all: it was not. */
+  private readAtMs(partition: number, name: string): number {
+    const key = textToByteKey(name);
+    const slice = this.slices.get(partition)?.find(({ last }) => last === null || key <= last);
+    return slice?.leaseMs ?? -Infinity;
+  }
+
   /** Whether the state of the name was read, so that its events are to be told. */
-  hasRead(partition: number, name: string): boolean {
+  private hasRead(partition: number, name: string): boolean {
     const place = this.partitions.indexOf(partition);
     if (place !== this.at) return place < this.at;
     return this.after !== null && textToByteKey(name) <= this.after;
@@ -140,6 +164,8 @@ export class Scan {
       this.some(changed, partition, state, events);
       this.at++;
     } else this.many(this.span, partition, state, events);
+    // Where changed names alone are read, nothing is known of when others were.
+    if (changed === null) this.noteSlice(partition, state.leaseMs);
     if (this.isDone && this.noting?.follow() === true) this.filter.changed = this.noting;
     return this.isFull ? { kind: "full" } : { kind: "events", partition, events };
   }

@@ -87,7 +87,7 @@ export class Teller {
     positions: Positions,
     wants: Wants,
     skip: Positions | null,
-    accepts: ((partition: number, name: string) => boolean) | null,
+    accepts: Accepts | null,
   ): Told {
     if (skip !== null || accepts !== null || from.offset > 0) {
       return collect(filter, from, positions, wants, skip, accepts);
@@ -113,13 +113,16 @@ export class Teller {
   }
 }
 
+/** Whether an event of the partition is told. */
+type Accepts = (partition: number, event: WatchEvent) => boolean;
+
 function collect(
   filter: Filter,
   from: Place,
   positions: Positions,
   wants: Wants,
   skip: Positions | null,
-  accepts: ((partition: number, name: string) => boolean) | null,
+  accepts: Accepts | null,
 ): Told {
   const events: WatchEvent[] = [];
   const reached = new Map(positions);
@@ -143,7 +146,10 @@ function collect(
     }
     for (; offset < batch.events.length; offset++) {
       const event = wanted(batch.events[offset] as WatchEvent, wants);
-      if (event === null || accepts?.(batch.partition, event.name) === false) continue;
+      if (event === null || accepts?.(batch.partition, event) === false) continue;
+      // Who goes on from behind an end was told of it, however late it is found here.
+      const goesOnMs = skip?.get(batch.partition)?.leaseMs ?? -Infinity;
+      if (event.endedMs !== null && event.endedMs <= goesOnMs) continue;
       sizeBytes += eventBytes(event);
       if (events.length > 0 && sizeBytes > WATCH_MESSAGE_BYTES) return told(true);
       if (events.length === 0) appliedMs = batch.atMs;

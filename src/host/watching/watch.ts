@@ -275,9 +275,9 @@ export class Watch implements FilterWatch, DueItem, Scanner {
       return null;
     }
     const accepts =
-      scan === null || scan.mode === "quiet"
+      scan === null
         ? null
-        : (partition: number, name: string): boolean => scan.hasRead(partition, name);
+        : (partition: number, event: WatchEvent): boolean => scan.accepts(partition, event);
     const next = this.home.teller.on(
       filter,
       this.place,

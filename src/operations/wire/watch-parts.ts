@@ -55,7 +55,8 @@ const sequence = record<SequenceRecord>({
   updatedAt: hlc,
 });
 
-type Told = Omit<WatchEvent, "bytes" | "text">;
+/** What the node that hosts the names goes by itself stays there. */
+type Told = Omit<WatchEvent, "bytes" | "text" | "endedMs">;
 
 const told = record<Told>({
   type: int32,

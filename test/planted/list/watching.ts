@@ -136,6 +136,13 @@ export const watchingBugs: readonly RecordBug[] = [
     ],
   ),
   recordBug(
+    "P-186",
+    "an end that is found late is told to who was told of it elsewhere",
+    "host/watching/late-ends.test",
+    "W2 W5 an end that was told elsewhere",
+    [TOLD, "if (event.endedMs !== null && event.endedMs <= goesOnMs) continue;", ""],
+  ),
+  recordBug(
     "P-188",
     "what is collected while the state is compared is not missed",
     "host/watching/collected.test",

@@ -6,6 +6,7 @@
  * bounded.
  */
 import type { Found } from "./found.js";
+import { planOf } from "../plan/plan.js";
 import type { Mutation } from "./mutation.js";
 import { PlantedTree, type SeedVerdict } from "./plant.js";
 
@@ -73,7 +74,8 @@ export class Trials {
       const { violations } = await this.judge(seed, ticks);
       if (violations.length > 0) return { seed, ticks };
     }
-    return { seed, ticks: this.mutation.overrides.ticks ?? 60_000 };
+    const { profile, overrides } = this.mutation;
+    return { seed, ticks: planOf(seed, profile, overrides).ticks };
   }
 }
 
