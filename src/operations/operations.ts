@@ -298,9 +298,9 @@ export class Operations implements OperationsPort {
     } else if (frame.direction === "answers") {
       this.serving.calls.answersCame(from, frame);
     } else if (frame.direction === "farewell") {
-      this.serving.calls.farewellCame(from);
+      this.serving.calls.farewellCame(from, frame.epoch);
     } else if (!this.isDone) {
-      this.serving.calls.linkUp(from);
+      this.serving.calls.callsCame(from, frame.epoch);
       this.executions.take(from, frame);
     }
   }

@@ -9,6 +9,8 @@
  * "overloaded" are certain: nothing left this node. "lost" says nothing about the effect. 4. A peer
  * that does not answer holds half of what this node admits at most. 5. A node that stops says
  * farewell behind its last answer: what it was asked and has not answered, it did not take (C12).
+ * 6. An epoch ends with the link: the farewell of a former life of a peer, which may come late, says
+ * nothing of what its present life was asked.
  */
 import { assert } from "../../base/assert.js";
 import { ByteWriter } from "../../base/codec.js";
@@ -23,7 +25,7 @@ import {
   writeAnswer,
   writeCall,
 } from "../wire/calls.js";
-import { Draft, FAREWELL, type Frame, type OutFrame } from "../wire/frames.js";
+import { Draft, farewell, type Frame, type OutFrame } from "../wire/frames.js";
 
 /** The lane to the other nodes on which calls and their answers travel. */
 export interface CallsPort {
@@ -84,6 +86,10 @@ class Call {
 
 /** What is held of and for one peer. */
 interface Peer {
+  /** Names what it is asked by this link, in this life of this node: ids begin again in another. */
+  epoch: number;
+  /** The epoch in which it asked last; 0: it did not ask yet. */
+  heardEpoch: number;
   readonly calls: Draft;
   readonly answers: Draft;
   /** It said farewell: nothing reaches it until its link is up again. */
@@ -119,8 +125,6 @@ const STALLED_TRIES_MAX = 200;
 const STALLED_FRAMES_MAX = 256;
 
 export class Calls {
-  /** Names this life of this node: ids begin again after a restart. */
-  private readonly epoch: number;
   private readonly open = new Map<number, Call>();
   /** Of them, those that wait for locks. */
   private readonly waiting = new Set<number>();
@@ -146,7 +150,6 @@ export class Calls {
     /** The nodes of the cluster know all about locks that this one does, and traces. */
     private readonly knowsLatest: () => boolean = () => true,
   ) {
-    this.epoch = ports.entropy.uint32();
     this.sweep = new DeadlineSweep(ports, (nowMs) => this.expire(nowMs));
   }
 
@@ -208,7 +211,7 @@ export class Calls {
     }
     const watchMs = waits ? WATCH_WAITING_MS : WATCH_MS;
     this.sweep.expectBy(Math.min(deadlineMs, nowMs + watchMs));
-    this.queue(to, peer.calls, this.epoch, id, body);
+    this.queue(to, peer.calls, peer.epoch, id, body);
     return id;
   }
 
@@ -238,7 +241,7 @@ export class Calls {
   /** Ends the calls that a frame of answers from `from` belongs to. */
   answersCame(from: number, frame: Extract<Frame, { direction: "answers" }>): void {
     this.unreachable.delete(from);
-    if (frame.epoch !== this.epoch) return;
+    if (frame.epoch !== this.peer(from).epoch) return;
     for (const { id, content } of frame.items) {
       const call = this.open.get(id);
       if (call?.to !== from) continue;
@@ -255,16 +258,25 @@ export class Calls {
     this.peer(node).isLeaving = false;
   }
 
+  /** `node` asks in this epoch: it is there. */
+  callsCame(node: number, epoch: number): void {
+    this.linkUp(node);
+    this.peer(node).heardEpoch = epoch;
+  }
+
   /** Tells every peer whose answers all left that nothing else was taken, nor will be. */
   farewell(): void {
-    for (const [node, { answers, stalled }] of this.peers) {
-      if (answers.isEmpty && stalled.length === 0) this.ports.calls?.send(node, FAREWELL);
+    for (const [node, { answers, stalled, heardEpoch }] of this.peers) {
+      if (!answers.isEmpty || stalled.length > 0) continue;
+      this.ports.calls?.send(node, farewell(heardEpoch));
     }
   }
 
-  /** `node` said farewell: what it has not answered is asked elsewhere. */
-  farewellCame(node: number): void {
-    this.peer(node).isLeaving = true;
+  /** `node` said farewell: what it was asked in `epoch` and has not answered is asked elsewhere. */
+  farewellCame(node: number, epoch: number): void {
+    const peer = this.peer(node);
+    if (epoch !== peer.epoch) return;
+    peer.isLeaving = true;
     for (const [id, call] of [...this.open]) if (call.to === node) this.end(id, UNSENT);
   }
 
@@ -274,6 +286,7 @@ export class Calls {
     const peer = this.peers.get(node);
     if (peer === undefined) return;
     const unsent = new Set(peer.calls.take().flatMap(({ ids }) => ids));
+    peer.epoch = this.newEpoch();
     peer.answers.take();
     peer.stalled = [];
     for (const [id, call] of [...this.open]) {
@@ -292,10 +305,17 @@ export class Calls {
       const calls = new Draft("calls");
       const answers = new Draft("answers");
       const inFlight = { inFlight: 0, inFlightBytes: 0 };
-      peer = { calls, answers, isLeaving: false, ...inFlight, stalled: [], stalledTries: 0 };
+      const epochs = { epoch: this.newEpoch(), heardEpoch: 0 };
+      const own = { calls, answers, isLeaving: false, stalled: [], stalledTries: 0 };
+      peer = { ...epochs, ...own, ...inFlight };
       this.peers.set(node, peer);
     }
     return peer;
+  }
+
+  /** Never 0, which names none. */
+  private newEpoch(): number {
+    return this.ports.entropy.uint32() || 1;
   }
 
   private queue(to: number, draft: Draft, epoch: number, id: number, body: Uint8Array): void {

@@ -4,11 +4,11 @@
  *
  * Frame: version u8, direction u8 (1 calls, 2 answers), epoch of the asking node u32, then items,
  * each counted: id u53, part u8 (0 whole, 1 first, 2 middle, 3 last), body. Or a farewell: version,
- * direction 3, epoch 0 and nothing more. Owns what is gathered.
+ * direction 3, epoch of the node that is told, and nothing more. Owns what is gathered.
  *
  * Invariants: 1. No frame is larger than FRAME_MAX_BYTES. 2. An item that cannot be read is told
  * apart by its id and spoils nothing but itself. 3. The parts of an item follow each other, or the
- * item is dropped; what is gathered is bounded. 4. All items of a frame belong to one life of the
+ * item is dropped; what is gathered is bounded. 4. All items of a frame belong to one epoch of the
  * asking node.
  */
 import { assert } from "../../base/assert.js";
@@ -21,12 +21,14 @@ const VERSION = 1;
 const DIRECTIONS = ["calls", "answers", "farewell"] as const;
 export type Direction = Exclude<(typeof DIRECTIONS)[number], "farewell">;
 
-/** The last frame of a node that stops: calls that it has not answered by then it never took. */
-export const FAREWELL: Uint8Array = new ByteWriter(8)
-  .uint8(VERSION)
-  .uint8(DIRECTIONS.indexOf("farewell") + 1)
-  .uint32(0)
-  .finish();
+/**
+ * The last frame of a node that stops: calls of `epoch` that it has not answered by then it never
+ * took.
+ */
+export function farewell(epoch: number): Uint8Array {
+  const direction = DIRECTIONS.indexOf("farewell") + 1;
+  return new ByteWriter(8).uint8(VERSION).uint8(direction).uint32(epoch).finish();
+}
 
 const Part = { whole: 0, first: 1, middle: 2, last: 3 } as const;
 /** Id and part of an item. */
@@ -115,7 +117,7 @@ export type Frame =
     }
   | {
       readonly direction: "farewell";
-      readonly epoch: 0;
+      readonly epoch: number;
       readonly items: readonly FrameItem<never>[];
     };
 
@@ -144,7 +146,7 @@ export class Inbox {
     const direction = DIRECTIONS[reader.uint8() - 1];
     const epoch = reader.uint32();
     if (reader.failed || version !== VERSION || direction === undefined) return null;
-    if (direction === "farewell") return { direction, epoch: 0, items: [] };
+    if (direction === "farewell") return { direction, epoch, items: [] };
     const bodies = this.bodies(bytes, reader, direction, epoch);
     if (direction === "answers") {
       const items = bodies.map(({ id, body }) => {

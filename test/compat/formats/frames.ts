@@ -45,7 +45,7 @@ import {
 } from "../../../src/operations/wire/calls.js";
 import type { TraceParent } from "../../../src/operations/api/tracing.js";
 import { ofLockAnswer, ofLockCall } from "../../../src/operations/wire/locks.js";
-import { Draft, FAREWELL, Inbox } from "../../../src/operations/wire/frames.js";
+import { Draft, Inbox, farewell } from "../../../src/operations/wire/frames.js";
 import { InventingReader } from "../../doubles/base/inventing-reader.js";
 import { entries } from "../../doubles/disk/fixture.js";
 import { BACKUP_FRAME } from "./backup-frames.js";
@@ -310,7 +310,7 @@ export const FRAME_FORMATS: Readonly<Record<string, Format>> = {
   "call frame, farewell": format(
     1,
     ["farewell"],
-    () => FAREWELL,
+    () => farewell(0),
     (bytes) => (new Inbox(1).open(bytes)?.direction === "farewell" ? "farewell" : null),
   ),
   "node report": format(2, [REPORT], encodeNodeReport, decodeNodeReport),

@@ -20,7 +20,7 @@ import type { DataRequest } from "../../../src/operations/api/requests.js";
 import { combineParts } from "../../../src/operations/kv/scan-part.js";
 import { KIND_LABELS, KIND_NUMBERS } from "../../../src/operations/admission/tally.js";
 import { CALL_SHAPES } from "../../../src/operations/wire/calls.js";
-import { Draft } from "../../../src/operations/wire/frames.js";
+import { Draft, farewell } from "../../../src/operations/wire/frames.js";
 import {
   create,
   encode,
@@ -326,6 +326,35 @@ t.test("P-033: answers of another life, of another node, or twice end nothing", 
   t.match(answers[0], { type: KvType.doesNotExist, servedFrom: "http://n2" });
   trio.node(1).callFrame(2, answerFrame(epoch));
   t.equal(answers.length, 1, "a late answer finds nobody");
+  t.equal(trio.open, 0);
+});
+
+t.test("P-033 C12: the farewell of a former life, come late, is of no call of now", async (t) => {
+  const trio = new Trio();
+  trio.moveAll(2);
+  trio.ask(1, set("before", "1"));
+  const former = trio.sent.find(({ frame }) => frame.direction === "calls")?.frame.epoch ?? 0;
+  // Node 2 stopped and is there again; what it said last by the former link is still on its way.
+  trio.node(1).linkDown(2);
+  trio.node(1).linkUp(2);
+  trio.sent.length = 0;
+  trio.fate = () => "lost";
+  const answers = trio.post(1, set("a", "1"));
+  trio.world.settle();
+  const asked = () => trio.sent.filter(({ to, frame }) => to === 2 && frame.direction === "calls");
+  t.equal(asked().length, 1, "it left");
+  const { epoch } = asked()[0]?.frame ?? { epoch: 0 };
+  t.not(epoch, former);
+  for (const late of [former, 0]) trio.node(1).callFrame(2, farewell(late));
+  trio.world.pass(200);
+  t.equal(asked().length, 1, "nobody may carry it out twice");
+  t.equal(answers.length, 0);
+  trio.node(1).callFrame(2, farewell(epoch));
+  trio.fate = () => "arrives";
+  trio.node(1).linkUp(2);
+  trio.world.pass(200);
+  t.equal(asked().length, 2, "what it says of this link holds");
+  t.match(answers, [{ type: KvType.set }]);
   t.equal(trio.open, 0);
 });
 
