@@ -9,7 +9,7 @@
  * "overloaded" are certain: nothing left this node. "lost" says nothing about the effect. 4. A peer
  * that does not answer holds half of what this node admits at most. 5. A node that stops says
  * farewell behind its last answer: what it was asked and has not answered, it did not take (C12).
- * 6. An epoch ends with the link: the farewell of a former life of a peer, which may come late, says
+ * 6. An epoch ends with the link: a farewell of a peer's former life, which may come late, says
  * nothing of what its present life was asked.
  */
 import { assert } from "../../base/assert.js";

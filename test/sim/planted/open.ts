@@ -61,6 +61,10 @@ export const WHY_OPEN: ReadonlyMap<string, string> = new Map([
   ["a write of unknown end is carried out again elsewhere", "not tried in enough seeds yet"],
   ["answers to the calls of a former life are taken", "not tried in enough seeds yet"],
   [
+    "a farewell counts whatever life of a node it is of",
+    "shown by one seed of watching in two thousand; `test/unit/operations/forward.test.ts` finds it",
+  ],
+  [
     "a proposal is recognized by its index alone",
     "shown by the 2nd and 3rd seed of trials; since cut-off proposals are dropped at once, hardly any is left at an index that came again",
   ],
