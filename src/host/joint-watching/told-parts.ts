@@ -3,10 +3,11 @@
  * joined of parts (W14).
  *
  * Owns a stream of the hub for each. Invariants: 1. The last answer of a part is kept until the
- * next one is asked for. 2. A part holds that answer and about one message more; from so much on,
- * or while all parts hold WATCH_PARTS_MAX_BYTES together, its watch is set back to where it stands,
- * as that of a slow reader (W13). 3. There are at most WATCH_PARTS_MAX; one that nobody asks for is
- * dropped after WATCH_PART_IDLE_MS.
+ * next one is asked for; whoever asks for one gets the same, in whatever order they come (P-186).
+ * 2. A part holds that answer and about one message more; from so much on, or while all parts hold
+ * WATCH_PARTS_MAX_BYTES together, its watch is set back to where it stands, as that of a slow
+ * reader (W13). 3. There are at most WATCH_PARTS_MAX; one that nobody asks for is dropped after
+ * WATCH_PART_IDLE_MS.
  */
 import {
   WATCH_MESSAGE_BYTES,
@@ -26,6 +27,8 @@ const SWEEP_MS = 5000;
 /** Of a message without events (bytes, about). */
 const MESSAGE_BYTES = 200;
 const ONLY = 1;
+/** Questions for one answer that wait: older ones beyond them nobody waits for. */
+const QUESTIONS_MAX = 8;
 
 const NOTHING: WatchPulled = { status: "told", messages: [] };
 
@@ -133,7 +136,8 @@ class ToldPart implements WatchSink {
   private serial = 0;
   private hasBegun = false;
   private syncId = 0;
-  private waiting: { readonly reply: Reply; readonly timer: TimerHandle | null } | null = null;
+  /** All of the next answer: which of them is the newest, only who asks knows. */
+  private waiting: { readonly reply: Reply; readonly timer: TimerHandle }[] = [];
   private isAnswering = false;
   private isClosed = false;
 
@@ -149,9 +153,7 @@ class ToldPart implements WatchSink {
 
   /** False: such an answer is none of this part. */
   pull({ serial, begins, syncId, waitMs }: WatchPull, reply: Reply): boolean {
-    if (serial !== this.serial && serial !== this.serial + 1) return false;
-    // Whoever asked before asks anew.
-    this.reply(NOTHING);
+    if (serial > this.serial + 1) return false;
     if (begins && !this.hasBegun) {
       this.hasBegun = true;
       this.stream.start(ONLY);
@@ -160,14 +162,20 @@ class ToldPart implements WatchSink {
       this.syncId = syncId;
       this.stream.sync(syncId, ONLY);
     }
-    const isAgain = serial === this.serial;
-    if (!isAgain) this.giveBack();
-    const forMs = Math.max(0, Math.min(waitMs, WATCH_POLL_WAIT_MAX_MS));
-    const timer = isAgain ? null : this.ports.timer.after(forMs, () => this.answerNow());
+    if (serial <= this.serial) {
+      // A late one, of an answer that was taken, is given nothing: whoever asked has asked anew.
+      const answer = serial === this.serial ? this.answer : NOTHING;
+      if (this.waiting.length === 0) this.askedMs = this.ports.clock.monotonicMs();
+      this.ports.timer.soon(() => reply(answer));
+      return true;
+    }
+    this.giveBack();
     this.askedMs = Infinity;
-    this.waiting = { reply, timer };
-    if (isAgain) this.ports.timer.soon(() => this.reply(this.answer));
-    else if (this.messages.length > 0) this.answerSoon();
+    const forMs = Math.max(0, Math.min(waitMs, WATCH_POLL_WAIT_MAX_MS));
+    const timer = this.ports.timer.after(forMs, () => this.answerNow());
+    if (this.waiting.length >= QUESTIONS_MAX) this.waiting.shift()?.timer.cancel();
+    this.waiting.push({ reply, timer });
+    if (this.messages.length > 0) this.answerSoon();
     return true;
   }
 
@@ -206,7 +214,7 @@ class ToldPart implements WatchSink {
 
   /** With what else is delivered in this turn. */
   private answerSoon(): void {
-    if (this.isAnswering || this.waiting === null || this.waiting.timer === null) return;
+    if (this.isAnswering || this.waiting.length === 0) return;
     this.isAnswering = true;
     this.ports.timer.soon(() => {
       this.isAnswering = false;
@@ -215,7 +223,7 @@ class ToldPart implements WatchSink {
   }
 
   private answerNow(): void {
-    if (this.waiting === null || this.waiting.timer === null || this.isClosed) return;
+    if (this.waiting.length === 0 || this.isClosed) return;
     this.answer = { status: "told", messages: this.messages };
     this.serial++;
     this.answerBytes = this.heldBytes;
@@ -235,11 +243,13 @@ class ToldPart implements WatchSink {
 
   private reply(pulled: WatchPulled): void {
     const { waiting } = this;
-    if (waiting === null) return;
-    this.waiting = null;
+    if (waiting.length === 0) return;
+    this.waiting = [];
     this.askedMs = this.ports.clock.monotonicMs();
-    waiting.timer?.cancel();
-    this.ports.timer.soon(() => waiting.reply(pulled));
+    for (const { timer } of waiting) timer.cancel();
+    this.ports.timer.soon(() => {
+      for (const { reply } of waiting) reply(pulled);
+    });
   }
 }
 

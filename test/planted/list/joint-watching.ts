@@ -13,6 +13,11 @@ export const jointWatchingBugs: readonly RecordBug[] = [
     "    this.failingMs ??= nowMs;\n",
     "    this.failingMs ??= nowMs;\n    this.serial++;\n",
   ]),
+  recordBug("P-186", "a question that comes late ends the newer one", JOINT, "W2 W14 a question", [
+    TOLD,
+    "    this.giveBack();\n    this.askedMs = Infinity;\n",
+    "    this.reply(NOTHING);\n    this.giveBack();\n    this.askedMs = Infinity;\n",
+  ]),
   recordBug("P-186", "an answer of a part is told again", RANDOM, "W2 W6 W14 P-186", [
     TOLD,
     "    this.messages = [];\n    this.reply(this.answer);",

@@ -111,6 +111,26 @@ t.test("W9 W14 SYNCED comes behind what every part was yet to tell, once for all
   t.end();
 });
 
+t.test("W2 W14 a question that arrives late takes nothing of what the newer one asked for", (t) => {
+  const bench = new JointBench(3, REPLICAS);
+  const caller = watching(bench, 1, WatchKind.lockPrefix, "p/");
+  caller.take();
+  const held = bench.node(2).bench.group(2);
+  held.rounds = "held";
+  // The answer to the one before; one that is on its way for long; a newer one, and its answer.
+  const delays = [0, 20, 5, 10];
+  bench.delayMs = () => delays.shift() ?? 0;
+  bench.apply(3, lock("p/3", "a", 60_000));
+  caller.stream.sync(7, 0);
+  bench.pass(21);
+  bench.apply(3, lock("p/4", "b", 60_000));
+  bench.pass(30);
+  held.release();
+  bench.pass(30);
+  t.same(caller.take(), ["locked p/3 t0 a", "locked p/4 t0 b", "synced 7"]);
+  t.end();
+});
+
 t.test("W14 a node that is gone: another one tells on, merged", (t) => {
   const bench = new JointBench(3, REPLICAS);
   const caller = watching(bench, 1, WatchKind.prefix, "p/");
