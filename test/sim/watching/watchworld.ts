@@ -5,7 +5,7 @@
  * Invariants: 1. Everything is drawn from generators of its own: a world without watchers is as it
  * was. 2. In peace every watch comes to stand, asks for a barrier, and knows what there is.
  */
-import { WATCH_HISTORY_MS } from "../../../src/base/limits.js";
+import { WATCH_HISTORY_MS, WATCH_PART_IDLE_MS } from "../../../src/base/limits.js";
 import type { Prng } from "../../../src/base/prng.js";
 import type { Group } from "../../../src/host/group/group.js";
 import type { WatchTally } from "../../../src/host/watching/watch-tally.js";
@@ -155,7 +155,9 @@ export class WatchWorld {
   private unwatched(): void {
     const { world, servers } = this.parts;
     for (const watcher of this.watchers) watcher.leave();
-    world.run(world.nowMs + WATCH_HISTORY_MS * 1.1 + QUIET_MS);
+    // Parts for a node that crashed meanwhile end when nobody has asked for them for so long.
+    const keptMs = WATCH_PART_IDLE_MS + WATCH_HISTORY_MS;
+    world.run(world.nowMs + keptMs * 1.1 + QUIET_MS);
     const eventsOf = ({ running }: Server): number =>
       running?.operations.watches.tally.events.reduce((sum, count) => sum + count, 0) ?? 0;
     const before = new Map(servers.map((server) => [server, eventsOf(server)]));

@@ -79,6 +79,9 @@ export class ToldWatch {
   private askedMs = 0;
   private isScanning = false;
   private tellsRevisions = false;
+  /** Of what was there when it stood, some may be gone: it was said so (W8). */
+  private hasGone = false;
+  private createdMs = 0;
   private owesEach = false;
   private hasBegun = false;
 
@@ -103,6 +106,7 @@ export class ToldWatch {
     this.floor = new Map();
     this.isScanning = false;
     this.tellsRevisions = false;
+    this.hasGone = false;
     if (mark !== null) {
       this.standing = copyOf(mark.standing);
       return;
@@ -122,6 +126,7 @@ export class ToldWatch {
   /** CREATED came. */
   created(sentMs: number): void {
     this.hasBegun = true;
+    this.createdMs = sentMs;
     if (this.standing.untilMs === -Infinity) this.standing.untilMs = sentMs;
   }
 
@@ -130,6 +135,7 @@ export class ToldWatch {
     const { order } = this.findings;
     if (!this.hasBegun) this.breach(order, "is told something before it is created");
     if (message.reset) this.forget();
+    if (this.tellsRevisions && message.merged) this.hasGone = true;
     if (message.merged || message.reset) this.notExact(message.reset ? "told anew" : "merged");
     for (const event of message.events) {
       order.count("events");
@@ -229,6 +235,9 @@ export class ToldWatch {
     const wasVague = to - 1 <= (this.standing.vague.get(change.name) ?? -1);
     if (from === to || (wasVague && before !== undefined && isEnd(before)))
       return void this.findings.order.count("changes one by one");
+    // A deletion is no revision that is retained, and may have been the newest when it stood.
+    const isGone = this.hasGone && (before?.atMs ?? Infinity) <= this.createdMs;
+    if (isGone) return void this.findings.order.count("revisions that are gone");
     const missed = list.slice(from, to).map(inWords).join(", ");
     this.breach(this.findings.resume, `is told of ${inWords(change)} without ${missed}`);
   }
