@@ -485,6 +485,20 @@ t.test(
     t.equal(judgeStream([one, three], lines), "fail", "one in the middle is missing");
     t.equal(judgeStream([one, ["set k 3", "merged"]], lines), "pass", "it is merged over");
     t.equal(judgeStream([one, ["", "reset"], ["set k 3", "initial"]], lines), "pass", "told anew");
+    const anew = (wholeMs: number): string => {
+      const stream = new ToldStream("w", { kind: WatchKind.key, name: "k" }, false);
+      stream.startedMs = 5;
+      stream.levelMs = 1000;
+      const batch = { events: [], cursor: "c", initial: false, merged: false, reset: false };
+      stream.told({ ...batch, events: [streamEvent("set k 1")] }, 12);
+      stream.told({ ...batch, cursor: null, initial: true, reset: true }, 15);
+      stream.told({ ...batch, initial: true }, wholeMs);
+      stream.told({ ...batch, events: [streamEvent("set k 3")] }, 35);
+      const least = { "answered changes that were told": 1 };
+      return checkToldStreams([stream], historyOf(lines), [], least).kind;
+    };
+    t.equal(anew(25), "pass", "it may have been gone when the state was read");
+    t.equal(anew(18), "fail", "the state was told whole before");
     t.equal(judgeStream([one, two, three, three], lines), "fail", "one comes twice");
     t.equal(judgeStream([one, two, three, ["set k 1", "merged"]], lines), "fail", "it goes back");
     t.equal(judgeStream([one, two, three, ["set k 4"]], lines), "fail", "nobody set that");

@@ -138,10 +138,16 @@ interface Told {
   readonly atMs: number;
 }
 
-/** What a stream told, by name, and when it told a whole state anew: what is not in it is not there. */
+/** A whole state, the reading of which began at the earliest where it was told to come, and ended before it was told. */
+interface State {
+  readonly beginsMs: number;
+  wholeMs: number;
+}
+
+/** What a stream told, by name, and the states that it told: what is not in one was not there when it was read. */
 interface Walked {
   readonly told: ReadonlyMap<string, readonly Told[]>;
-  readonly resetsMs: readonly number[];
+  readonly states: readonly State[];
 }
 
 export function checkToldStreams(
@@ -184,19 +190,25 @@ class InOrder {
   private known = new Map<string, bigint>();
   private floor = new Map<string, bigint>();
   private readonly told = new Map<string, Told[]>();
-  private readonly resetsMs: number[] = [];
+  private readonly states: State[] = [];
 
   constructor(
     private readonly stream: ToldStream,
     private readonly findings: Findings,
     private readonly asked: ReadonlyMap<string, Attempt>,
-  ) {}
+  ) {
+    if (stream.initial) this.states.push({ beginsMs: -Infinity, wholeMs: Infinity });
+  }
 
   walk(): Walked {
     for (const batch of this.stream.batches) {
+      const state = this.states.at(-1);
+      const isOver = batch.reset || batch.cursor !== null;
+      if (isOver && state?.wholeMs === Infinity) state.wholeMs = batch.atMs;
       if (batch.reset) {
         this.findings.count("resets");
-        this.resetsMs.push(batch.atMs);
+        const wholeMs = batch.cursor === null ? Infinity : batch.atMs;
+        this.states.push({ beginsMs: batch.atMs, wholeMs });
         this.floor = new Map([...this.floor, ...this.known]);
         this.known = new Map();
       }
@@ -204,8 +216,8 @@ class InOrder {
       if (batch.merged) this.findings.count("merged", batch.events.length);
       for (const event of batch.events) this.event(event, isState, batch.atMs);
     }
-    const { told, resetsMs } = this;
-    return { told, resetsMs };
+    const { told, states } = this;
+    return { told, states };
   }
 
   private event(event: StreamEvent, isState: boolean, atMs: number): void {
@@ -274,7 +286,7 @@ interface Answered {
 /** What was answered while a watch stood is told, or something newer of the name was merged over it. */
 function isTold(
   stream: ToldStream,
-  { told, resetsMs }: Walked,
+  { told, states }: Walked,
   { name, place, callMs, returnMs }: Answered,
   findings: Findings,
   counted: string,
@@ -283,7 +295,9 @@ function isTold(
   if (callMs <= stream.startedMs || returnMs >= stream.levelMs) return;
   if (!isOf(stream.watched, name)) return;
   const first = told.get(name)?.find((one) => one.place >= place);
-  const isAnew = resetsMs.some((atMs) => atMs > callMs && atMs <= (first?.atMs ?? Infinity));
+  const isAnew = states.some(({ beginsMs, wholeMs }) => {
+    return wholeMs > callMs && beginsMs <= (first?.atMs ?? Infinity);
+  });
   const shown = attempt === null ? [] : [attempt];
   const what = `${stream.id}: ${name} was answered ${place >> 1n}`;
   if (first?.place === place) findings.count(counted);
