@@ -93,22 +93,25 @@ t.test("13 retained revisions are changes, though merged: one entry may hold two
   t.end();
 });
 
-t.test("13 what was gone when revisions were read is no gap; later ones are (seed 8501233)", (t) => {
-  const told = (createdMs: number, merged: boolean) => (world: World, watch: ToldWatch) => {
-    const first = world.change(set, "k");
-    world.change(deleted, "k", { revision: 1 });
-    const last = world.change(set, "k", { revision: 2 });
-    watch.begin(null, 0, false);
-    watch.created(createdMs);
-    tell(watch, [first], { merged, cursor: "c" });
-    tell(watch, [last], { cursor: "d" });
-  };
-  const older = { kind: WatchKind.key, hasFrom: true };
-  t.same(judged(told(2000, true), older), []);
-  t.same(judged(told(1999, true), older), ["resume"], "it is behind what it stood at");
-  t.same(judged(told(2000, false), older), ["resume"], "nothing was said to be gone");
-  t.end();
-});
+t.test(
+  "13 what was gone when revisions were read is no gap; later ones are (seed 8501233)",
+  (t) => {
+    const told = (createdMs: number, merged: boolean) => (world: World, watch: ToldWatch) => {
+      const first = world.change(set, "k");
+      world.change(deleted, "k", { revision: 1 });
+      const last = world.change(set, "k", { revision: 2 });
+      watch.begin(null, 0, false);
+      watch.created(createdMs);
+      tell(watch, [first], { merged, cursor: "c" });
+      tell(watch, [last], { cursor: "d" });
+    };
+    const older = { kind: WatchKind.key, hasFrom: true };
+    t.same(judged(told(2000, true), older), []);
+    t.same(judged(told(1999, true), older), ["resume"], "it is behind what it stood at");
+    t.same(judged(told(2000, false), older), ["resume"], "nothing was said to be gone");
+    t.end();
+  },
+);
 
 t.test("13 each change in its order (W2, W3)", (t) => {
   const three = (world: World): [ToldEvent, ToldEvent, ToldEvent] => [

@@ -77,6 +77,8 @@ export class Watcher {
   private readonly readMs: number;
   private link: WatchLink | null = null;
   private readonly barriers = new Map<number, Barrier>();
+  /** Where each message was given away: it may be read much later. */
+  private readonly places = new WeakMap<WatchMessage, string>();
   private serial = 0;
   private isStopped = false;
   private isQuiet = false;
@@ -184,7 +186,10 @@ export class Watcher {
         came: (message, sentMs, elsewhere) => {
           if (this.link === link) this.came(message, sentMs, elsewhere);
         },
-        given: (isFull, message, sizeBytes) => this.given(isFull, message, sizeBytes),
+        given: (isFull, message, sizeBytes) => {
+          this.places.set(message, this.placeOf(link));
+          this.given(isFull, message, sizeBytes);
+        },
         becameFull: () => this.parts.bounded.full(),
         lost: () => {
           if (this.link !== link) return;
@@ -252,11 +257,14 @@ export class Watcher {
     return isStill && watches.operations.watchHistoryBytes === AMPLE_HISTORY_BYTES;
   }
 
-  /** Node, life, and what replaced the rows that it has. */
+  /**
+   * Node, life, and what replaced the rows that it has; and the levels of its groups, as what they
+   * collected below the level that tells of it is not known.
+   */
   private placeOf(link: WatchLink): string {
     const groups = link.server.running?.node.groups() ?? [];
     const images = groups.map(
-      ({ partition, machine }) => `${partition}:${machine.installed.index}`,
+      ({ partition, machine }) => `${partition}:${machine.installed.index}:${machine.level}`,
     );
     return `${link.server.nodeId}/${link.life}/${images.join()}`;
   }
@@ -355,7 +363,8 @@ export class Watcher {
     // What it began with is no newer than it was.
     if (mark === null || (message.type === WatchMessageType.created && slot.marks.length > 0))
       return;
-    slot.marks.push({ mark, place: this.placeOf(link), atMs: this.parts.world.nowMs });
+    const place = this.places.get(message) ?? "";
+    slot.marks.push({ mark, place, atMs: this.parts.world.nowMs });
     if (slot.marks.length > MARKS_MAX) slot.marks.shift();
   }
 
