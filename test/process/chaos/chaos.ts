@@ -121,7 +121,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     const recorded = history.history(performance.now());
     const verdicts = [
       ...judge(recorded, isRanged),
-      ...[...peace, ...waits.verdicts(recorded)],
+      ...[peace, ...waits.verdicts(recorded)],
       workload.store.verdict(),
       effects(options, faults, nodes, terms),
       served(unserved, stuck),
@@ -137,41 +137,36 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   }
 }
 
-/**
- * Clients that wait for locks and clients that watch, from the first fault to peace. Where partitions
- * are placed nobody watches: a node tells only of what it hosts, and no node hosts all of a prefix.
- */
+/** Clients that wait for locks and clients that watch, from the first fault to peace. */
 class Waits {
   private readonly waiting: WaitingClients;
-  private readonly watchers: ChaosWatchers | null;
+  private readonly watchers: ChaosWatchers;
   private readonly running: Promise<unknown>;
 
   constructor(nodes: ChaosNodes, workload: ChaosWorkload, prng: Prng, isRanged: boolean) {
     const eraAt = (nowMs: number): number => workload.eraAt(nowMs);
     this.waiting = new WaitingClients(nodes, prng.fork("waiting"), eraAt);
-    this.watchers =
-      nodes.factor === 0 ? new ChaosWatchers(nodes, prng.fork("watchers"), eraAt, isRanged) : null;
-    this.running = Promise.all([this.waiting.run(WAITING), this.watchers?.run(WATCHERS)]);
+    this.watchers = new ChaosWatchers(nodes, prng.fork("watchers"), eraAt, isRanged);
+    this.running = Promise.all([this.waiting.run(WAITING), this.watchers.run(WATCHERS)]);
   }
 
   /** The last wait has its end, and whoever watches stands. */
   async end(): Promise<void> {
     this.waiting.stop();
-    this.watchers?.stop();
+    this.watchers.stop();
     await this.running;
   }
 
-  async rest(history: History): Promise<readonly Verdict[]> {
-    const verdict = await this.watchers?.rest(history);
-    await Promise.all([this.waiting.close(), this.watchers?.close()]);
-    return verdict === undefined ? [] : [verdict];
+  async rest(history: History): Promise<Verdict> {
+    const verdict = await this.watchers.rest(history);
+    await Promise.all([this.waiting.close(), this.watchers.close()]);
+    return verdict;
   }
 
   verdicts(history: History): readonly Verdict[] {
     const { waiting, watchers } = this;
-    const held = waiting.times.verdict();
-    if (watchers === null) return [held];
-    return [checkToldStreams(watchers.streams, history, waiting.grants), held];
+    const told = checkToldStreams(watchers.streams, history, waiting.grants);
+    return [told, waiting.times.verdict()];
   }
 }
 
