@@ -107,9 +107,19 @@ export class WatchedLeases {
     return this.partitions.keys();
   }
 
-  drop(partition: number): void {
+  /** Forgets what it has of the partition: all, or one sort. */
+  drop(partition: number, sort: NameSort | null = null): void {
     this.endWalk();
-    this.count -= this.partitions.get(partition)?.byName.size ?? 0;
+    const leases = this.partitions.get(partition);
+    if (leases === undefined) return;
+    for (const [id, lease] of sort === null ? [] : [...leases.byName]) {
+      if (lease.sort !== sort) continue;
+      leases.heap.remove(lease);
+      leases.byName.delete(id);
+      this.count--;
+    }
+    if (sort !== null) return;
+    this.count -= leases.byName.size;
     this.partitions.delete(partition);
   }
 

@@ -121,6 +121,33 @@ t.test("W14 a target that adopts late what it gave away since: who has the keys 
   t.end();
 });
 
+t.test("W2 W14 a key that left, ended elsewhere and came home: its end comes once", (t) => {
+  const world = { nowMs: 2000 };
+  const away = new Side(world, 0, 2, true);
+  const home = new Side(world, 0, 1, false);
+  away.do(set("b/m", "1", { expiresMs: 300 }));
+  const bench = new WatchBench(2, {}, (id) => (id === 2 ? away : home));
+  bench.timer.nowMs = 2000;
+  bench.ranges.set("b", [{ ...WHOLE, partitionId: 2 }]);
+  const caller = watching(bench, WatchKind.prefix, "b/", { initial: true });
+  // As it was noted at home, before the key left.
+  bench.hub["feed"]["leases"].note(1, "key", "b/m", 3000);
+  bench.timer.nowMs = world.nowMs = 2400;
+  bench.apply(2, { kind: "advance-clock" });
+  t.same(caller.takeEvents(), ["set b/m 1", "expired b/m"]);
+  closedMove(away, home).finish(BOUNDS);
+  bench.ranges.set("b", [{ ...WHOLE, partitionId: 1 }]);
+  bench.version++;
+  bench.settle();
+  caller.take();
+  bench.timer.nowMs = world.nowMs = 3500;
+  bench.apply(1, { kind: "advance-clock" });
+  t.same(caller.takeEvents(), []);
+  bench.apply(1, set("b/m", "2"));
+  t.same(caller.takeEvents(), ["set b/m 2 r1"]);
+  t.end();
+});
+
 t.test("W14 keys that the map gives to who adopted them before anybody watched", (t) => {
   const { source, target } = sides();
   const old = new Side({ nowMs: 2000 }, 0, 1, true);
