@@ -191,6 +191,11 @@ export const watchingBugs: readonly RecordBug[] = [
       "if (interval === undefined) return;",
     ],
   ),
+  recordBug("P-186", "leases of keys that left are kept", KEY_MOVES, "W2 W14 a key that left", [
+    FEED,
+    '    this.leases.drop(partition, "key");\n',
+    "",
+  ]),
   recordBug(
     "P-187",
     "a barrier goes by a map that is old",

@@ -185,6 +185,10 @@ export const WHY_OPEN: ReadonlyMap<string, string> = new Map([
     "not tried in enough seeds yet; `test/unit/host/watching/collected.test.ts` finds it",
   ],
   [
+    "leases of keys that left are kept",
+    "seen on the code before by seed 8510118 of `watching`; `test/unit/host/watching/moves.test.ts` finds it",
+  ],
+  [
     "a barrier goes by a map that is old",
     "seen on the code before by seeds 147 and 288 of `watching`, and by none of 3 on the code of today; `test/unit/host/watching/moves.test.ts` finds it",
   ],

@@ -22,7 +22,7 @@ const WORKERS = 2;
 const COMPARED_EVERY = 5;
 /** Exact, as the first sentence of README.md says them: no caught bug slides to the open ones unseen. */
 const CAUGHT = 152;
-const OPEN = 63;
+const OPEN = 64;
 const NOT_TRIED: Found = { seeds: [], seedsMax: 0, witness: "", quickest: null };
 
 interface Hunt {
