@@ -242,8 +242,8 @@ export class Feed {
 
   /** The partition has keys that it had not: what stands there is told, and begins histories. */
   private regained(partition: number): void {
-    // Keys that left, and are back, may have ended elsewhere: whoever compares the state now is told
-    // of that, and notes what runs.
+    // Keys that left, and are back, may have ended elsewhere: whoever compares the state now is
+    // told of that, and notes what runs.
     this.leases.drop(partition, "key");
     this.missesLeases = true;
     for (const filter of this.filters.all()) {
