@@ -19,7 +19,7 @@ import {
   withDrift,
 } from "../../judge/checkers/history-checks.js";
 import { Findings, type Verdict, allPass, verdictText } from "../../judge/checkers/verdict.js";
-import { checkToldStreams } from "../../judge/checkers/watches/told-streams.js";
+import { type ToldStream, checkToldStreams } from "../../judge/checkers/watches/told-streams.js";
 import { type History, HistoryRecorder, attemptLine } from "../../judge/history.js";
 import { BackupPlace, ChaosBackups } from "./backups.js";
 import { ChaosFaults, type FaultKind, isRangeKind } from "./faults.js";
@@ -53,6 +53,7 @@ export interface ChaosOptions {
 export interface ChaosReport {
   readonly verdicts: readonly Verdict[];
   readonly history: History;
+  readonly streams: readonly ToldStream[];
   readonly passed: boolean;
   /** Operations, faults, unknowns and verdicts as text. */
   readonly text: string;
@@ -130,7 +131,8 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
       ...(backups === null ? [] : await restored(options, nodes, workload, backups, recorded)),
     ];
     const done = { faults, ranges, backups };
-    return report(options, nodes, workload, done, verdicts, recorded);
+    const told = report(options, nodes, workload, done, verdicts, recorded);
+    return { ...told, streams: waits.streams };
   } finally {
     await nodes.end();
     place?.remove();
@@ -148,6 +150,10 @@ class Waits {
     this.waiting = new WaitingClients(nodes, prng.fork("waiting"), eraAt);
     this.watchers = new ChaosWatchers(nodes, prng.fork("watchers"), eraAt, isRanged);
     this.running = Promise.all([this.waiting.run(WAITING), this.watchers.run(WATCHERS)]);
+  }
+
+  get streams(): readonly ToldStream[] {
+    return this.watchers.streams;
   }
 
   /** The last wait has its end, and whoever watches stands. */
@@ -308,7 +314,7 @@ function report(
   { faults, ranges, backups }: Disturbers,
   verdicts: readonly Verdict[],
   history: History,
-): ChaosReport {
+): Omit<ChaosReport, "streams"> {
   const counts = (map: ReadonlyMap<string, number>): string =>
     [...map].map(([name, count]) => `${name} ${count}`).join(", ") || "none";
   const { ok, refused, unknown } = workload.outcomes;
@@ -353,13 +359,22 @@ const HELP = `npm run chaos -- [options]: a cluster of real processes under faul
 Ends with 0 when every checker passes, else with 1 and the path of the history.
 `;
 
-/** Writes the history of a run into a file of its own; the path of that. */
-export async function keep({ history }: ChaosReport): Promise<string> {
-  const path = join(mkdtempSync(join(tmpdir(), "svc-chaos-")), "history.jsonl");
-  const file = createWriteStream(path);
-  for (const attempt of history.attempts) file.write(`${attemptLine(attempt)}\n`);
-  await new Promise((resolve) => file.end(resolve));
+/** Writes the history of a run, and beside it what watchers were told; the path of the history. */
+export async function keep({ history, streams }: ChaosReport): Promise<string> {
+  const directory = mkdtempSync(join(tmpdir(), "svc-chaos-"));
+  const path = join(directory, "history.jsonl");
+  await writeLines(path, history.attempts.map(attemptLine));
+  await writeLines(
+    join(directory, "streams.jsonl"),
+    streams.flatMap((stream) => [...stream.lines()]),
+  );
   return path;
+}
+
+async function writeLines(path: string, lines: readonly string[]): Promise<void> {
+  const file = createWriteStream(path);
+  for (const line of lines) file.write(`${line}\n`);
+  await new Promise((resolve) => file.end(resolve));
 }
 
 /** Returns the exit code. */

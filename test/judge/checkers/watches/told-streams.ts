@@ -66,6 +66,8 @@ export class ToldStream {
   failure: string | null = null;
   cursor: string | null = null;
   private readonly whole: KeptBatch[] = [];
+  /** Where it went on elsewhere: how much it had been told whole by then, and the cursor. */
+  private readonly goings: { readonly behind: number; readonly cursor: string | null }[] = [];
   /** No cursor stands behind them yet: whoever goes on is told of them again. */
   private pending: KeptBatch[] = [];
   private readonly newest = new Map<string, StreamEvent>();
@@ -105,6 +107,22 @@ export class ToldStream {
     if (this.pending.length === 0 && mark !== null) this.cursor = mark;
     this.pending = [];
     this.resumes++;
+    this.goings.push({ behind: this.whole.length, cursor: this.cursor });
+  }
+
+  /** All that it was told, and where it went on, as JSON: for whoever looks into a run that failed. */
+  *lines(): Generator<string, void> {
+    const { id } = this;
+    const goings = [...this.goings];
+    for (const [at, batch] of this.batches.entries()) {
+      for (; goings[0]?.behind === at; goings.shift()) {
+        yield JSON.stringify({ id, goesOn: goings[0].cursor });
+      }
+      const events = batch.events.map(({ type, name, revision, fencingToken }) => {
+        return `${type} ${name} r${revision} f${fencingToken}`;
+      });
+      yield JSON.stringify({ id, ...batch, events });
+    }
   }
 
   /** The revision or token that a name has; null: it is not there. */
