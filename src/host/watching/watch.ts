@@ -215,10 +215,12 @@ export class Watch implements FilterWatch, DueItem, Scanner {
 
   /**
    * Where it stands in its history, if it is told that and nothing else; watches that stand there
-   * and want the same are told the same. -1: it is told something of its own.
+   * and want the same are told the same. -1: it is told something of its own, as each is that is
+   * compared because its place is not in the history any more.
    */
   get sharedPlace(): number {
     if (!this.isRunning || !this.isCreated || this.skip !== null) return -1;
+    if (this.place.number < this.filter.first) return -1;
     const isPlain = this.scan === null && this.revisions === null && this.place.offset === 0;
     return isPlain ? this.place.number : -1;
   }

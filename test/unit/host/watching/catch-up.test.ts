@@ -86,6 +86,29 @@ t.test("W6 whoever stands before where others were compared from is told of more
   t.end();
 });
 
+t.test("W6 W13 two watches of one filter on one stream: each that is behind is compared", (t) => {
+  const bench = new WatchBench(2, { historyBytes: 2000 });
+  const caller = new WatchCaller(bench.watches);
+  for (const id of [1, 2]) caller.stream.create(id, watchRequest(WatchKind.prefix, "k"));
+  bench.settle();
+  caller.take();
+  caller.full = true;
+  bench.apply(2, set("k-last", "1"));
+  for (let at = 0; at < 100; at++) bench.apply(1, set(`k${at % 7}`, `${at}`));
+  caller.drain();
+  bench.settle();
+  const newest = (id: number): ReadonlyMap<string, string> => {
+    const mine = caller.messages.filter(({ watchIds }) => watchIds.includes(id));
+    const events = mine.flatMap((message) => message.events);
+    return new Map(events.map(({ name, value }) => [name, Buffer.from(value ?? []).toString()]));
+  };
+  for (const id of [1, 2]) {
+    t.equal(newest(id).get("k-last"), "1", `watch ${id}: what another partition has, too`);
+    t.same([newest(id).size, newest(id).get("k1")], [8, "99"]);
+  }
+  t.end();
+});
+
 t.test("W6 W13 whoever is compared with what others found knows the newest state", (t) => {
   let shared = 0;
   const { behind } = ChangedNames.prototype;
