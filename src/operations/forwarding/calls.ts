@@ -136,6 +136,8 @@ export class Calls {
   private readonly scratch = new ByteWriter(1024);
   private readonly sweep: DeadlineSweep;
   private lastId = 0;
+  /** It begins at random: a former life had others. */
+  private lastEpoch: number;
 
   /** `leaderOf`: who leads a partition as far as this node knows; 0 = unknown. */
   constructor(
@@ -150,6 +152,7 @@ export class Calls {
     /** The nodes of the cluster know all about locks that this one does, and traces. */
     private readonly knowsLatest: () => boolean = () => true,
   ) {
+    this.lastEpoch = ports.entropy.uint32();
     this.sweep = new DeadlineSweep(ports, (nowMs) => this.expire(nowMs));
   }
 
@@ -313,9 +316,10 @@ export class Calls {
     return peer;
   }
 
-  /** Never 0, which names none. */
+  /** Another one for each link of this life; never 0, which names none. */
   private newEpoch(): number {
-    return this.ports.entropy.uint32() || 1;
+    this.lastEpoch = (this.lastEpoch + 1) >>> 0 || 1;
+    return this.lastEpoch;
   }
 
   private queue(to: number, draft: Draft, epoch: number, id: number, body: Uint8Array): void {
