@@ -65,6 +65,7 @@ t.test("the limits are the program's", (t) => {
     "images and logs that a node ships for backups": `${mib(limits.BACKUP_BYTES_PER_SECOND)}/s; a fifth of the event loop's time while it serves`,
     "watches of a node; of one stream": `${config.watchMaxWatchers}; ${limits.WATCHES_PER_STREAM_MAX}`,
     "Syncs of a watch stream that wait, each with its watches; beyond, what one more is about ends as OVERLOADED": `${limits.WATCH_SYNCED_MAX}`,
+    "parts of watches of other nodes that a node tells; bytes that it holds for them, and of those that it is told; a part that nobody asks for goes after": `${limits.WATCH_PARTS_MAX}; ${mib(limits.WATCH_PARTS_MAX_BYTES)} each; ${limits.WATCH_PART_IDLE_MS / 1000} s`,
     "reads of many names at a time for watches of a node, the others wait": `${limits.WATCH_SCANS_MAX}`,
     "unsent bytes of a watch stream, then it is set back to its cursor": mib(
       config.watchStreamBufferBytes,
