@@ -188,8 +188,8 @@ export class Scan {
     events: WatchEvent[],
   ): void {
     for (const name of names) {
-      const key = textToByteKey(name);
-      const row = this.ports.speaksFor(partition, key) ? state.rows.key(key) : null;
+      const isOurs = this.ports.speaksFor(partition, name);
+      const row = isOurs ? state.rows.key(textToByteKey(name)) : null;
       const event = row === null ? null : this.keyTold(partition, name, row, state.leaseMs);
       if (event !== null) events.push(event);
     }
