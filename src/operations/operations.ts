@@ -298,9 +298,9 @@ export class Operations implements OperationsPort {
     } else if (frame.direction === "answers") {
       this.serving.calls.answersCame(from, frame);
     } else if (frame.direction === "farewell") {
-      this.serving.calls.farewellCame(from, frame.epoch);
+      this.serving.calls.farewellCame(from, frame);
     } else if (!this.isDone) {
-      this.serving.calls.callsCame(from, frame.epoch);
+      this.serving.calls.callsCame(from, frame);
       this.executions.take(from, frame);
     }
   }

@@ -9,8 +9,8 @@
  * "overloaded" are certain: nothing left this node. "lost" says nothing about the effect. 4. A peer
  * that does not answer holds half of what this node admits at most. 5. A node that stops says
  * farewell behind its last answer: what it was asked and has not answered, it did not take (C12).
- * 6. An epoch ends with the link: a farewell of a peer's former life, which may come late, says
- * nothing of what its present life was asked.
+ * 6. A farewell of a peer's former life, which may come late, names no call of the present link:
+ * it says nothing of what its present life was asked.
  */
 import { assert } from "../../base/assert.js";
 import { ByteWriter } from "../../base/codec.js";
@@ -86,10 +86,11 @@ class Call {
 
 /** What is held of and for one peer. */
 interface Peer {
-  /** Names what it is asked by this link, in this life of this node: ids begin again in another. */
-  epoch: number;
-  /** The epoch in which it asked last; 0: it did not ask yet. */
+  /** The last call that was made before its link was last lost: it is asked none of them now. */
+  formerId: number;
+  /** The last call of its that came here, and its epoch; 0: none. */
   heardEpoch: number;
+  heardId: number;
   readonly calls: Draft;
   readonly answers: Draft;
   /** It said farewell: nothing reaches it until its link is up again. */
@@ -125,6 +126,8 @@ const STALLED_TRIES_MAX = 200;
 const STALLED_FRAMES_MAX = 256;
 
 export class Calls {
+  /** Names this life of this node: ids begin again after a restart. */
+  private readonly epoch: number;
   private readonly open = new Map<number, Call>();
   /** Of them, those that wait for locks. */
   private readonly waiting = new Set<number>();
@@ -136,8 +139,6 @@ export class Calls {
   private readonly scratch = new ByteWriter(1024);
   private readonly sweep: DeadlineSweep;
   private lastId = 0;
-  /** It begins at random: a former life had others. */
-  private lastEpoch: number;
 
   /** `leaderOf`: who leads a partition as far as this node knows; 0 = unknown. */
   constructor(
@@ -152,7 +153,7 @@ export class Calls {
     /** The nodes of the cluster know all about locks that this one does, and traces. */
     private readonly knowsLatest: () => boolean = () => true,
   ) {
-    this.lastEpoch = ports.entropy.uint32();
+    this.epoch = ports.entropy.uint32();
     this.sweep = new DeadlineSweep(ports, (nowMs) => this.expire(nowMs));
   }
 
@@ -214,7 +215,7 @@ export class Calls {
     }
     const watchMs = waits ? WATCH_WAITING_MS : WATCH_MS;
     this.sweep.expectBy(Math.min(deadlineMs, nowMs + watchMs));
-    this.queue(to, peer.calls, peer.epoch, id, body);
+    this.queue(to, peer.calls, this.epoch, id, body);
     return id;
   }
 
@@ -244,7 +245,7 @@ export class Calls {
   /** Ends the calls that a frame of answers from `from` belongs to. */
   answersCame(from: number, frame: Extract<Frame, { direction: "answers" }>): void {
     this.unreachable.delete(from);
-    if (frame.epoch !== this.peer(from).epoch) return;
+    if (frame.epoch !== this.epoch) return;
     for (const { id, content } of frame.items) {
       const call = this.open.get(id);
       if (call?.to !== from) continue;
@@ -261,24 +262,26 @@ export class Calls {
     this.peer(node).isLeaving = false;
   }
 
-  /** `node` asks in this epoch: it is there. */
-  callsCame(node: number, epoch: number): void {
+  /** Calls of `node` came: it is there. */
+  callsCame(node: number, { epoch, items }: Extract<Frame, { direction: "calls" }>): void {
     this.linkUp(node);
-    this.peer(node).heardEpoch = epoch;
+    const peer = this.peer(node);
+    peer.heardEpoch = epoch;
+    peer.heardId = items.at(-1)?.id ?? 0;
   }
 
   /** Tells every peer whose answers all left that nothing else was taken, nor will be. */
   farewell(): void {
-    for (const [node, { answers, stalled, heardEpoch }] of this.peers) {
+    for (const [node, { answers, stalled, heardEpoch, heardId }] of this.peers) {
       if (!answers.isEmpty || stalled.length > 0) continue;
-      this.ports.calls?.send(node, farewell(heardEpoch));
+      this.ports.calls?.send(node, farewell(heardEpoch, heardId));
     }
   }
 
-  /** `node` said farewell: what it was asked in `epoch` and has not answered is asked elsewhere. */
-  farewellCame(node: number, epoch: number): void {
+  /** `node` said farewell: what it has not answered is asked elsewhere. */
+  farewellCame(node: number, frame: Extract<Frame, { direction: "farewell" }>): void {
     const peer = this.peer(node);
-    if (epoch !== peer.epoch) return;
+    if (frame.epoch !== this.epoch || frame.lastId <= peer.formerId) return;
     peer.isLeaving = true;
     for (const [id, call] of [...this.open]) if (call.to === node) this.end(id, UNSENT);
   }
@@ -289,7 +292,7 @@ export class Calls {
     const peer = this.peers.get(node);
     if (peer === undefined) return;
     const unsent = new Set(peer.calls.take().flatMap(({ ids }) => ids));
-    peer.epoch = this.newEpoch();
+    peer.formerId = this.lastId;
     peer.answers.take();
     peer.stalled = [];
     for (const [id, call] of [...this.open]) {
@@ -308,18 +311,12 @@ export class Calls {
       const calls = new Draft("calls");
       const answers = new Draft("answers");
       const inFlight = { inFlight: 0, inFlightBytes: 0 };
-      const epochs = { epoch: this.newEpoch(), heardEpoch: 0 };
+      const ids = { formerId: 0, heardEpoch: 0, heardId: 0 };
       const own = { calls, answers, isLeaving: false, stalled: [], stalledTries: 0 };
-      peer = { ...epochs, ...own, ...inFlight };
+      peer = { ...ids, ...own, ...inFlight };
       this.peers.set(node, peer);
     }
     return peer;
-  }
-
-  /** Another one for each link of this life; never 0, which names none. */
-  private newEpoch(): number {
-    this.lastEpoch = (this.lastEpoch + 1) >>> 0 || 1;
-    return this.lastEpoch;
   }
 
   private queue(to: number, draft: Draft, epoch: number, id: number, body: Uint8Array): void {

@@ -4,11 +4,12 @@
  *
  * Frame: version u8, direction u8 (1 calls, 2 answers), epoch of the asking node u32, then items,
  * each counted: id u53, part u8 (0 whole, 1 first, 2 middle, 3 last), body. Or a farewell: version,
- * direction 3, epoch of the node that is told, and nothing more. Owns what is gathered.
+ * direction 3, epoch of the node that is told, id u53 of its last call that was taken, where
+ * one was. Owns what is gathered.
  *
  * Invariants: 1. No frame is larger than FRAME_MAX_BYTES. 2. An item that cannot be read is told
  * apart by its id and spoils nothing but itself. 3. The parts of an item follow each other, or the
- * item is dropped; what is gathered is bounded. 4. All items of a frame belong to one epoch of the
+ * item is dropped; what is gathered is bounded. 4. All items of a frame belong to one life of the
  * asking node.
  */
 import { assert } from "../../base/assert.js";
@@ -23,11 +24,13 @@ export type Direction = Exclude<(typeof DIRECTIONS)[number], "farewell">;
 
 /**
  * The last frame of a node that stops: calls of `epoch` that it has not answered by then it never
- * took.
+ * took. `lastId`: the last one that it took; 0 = none.
  */
-export function farewell(epoch: number): Uint8Array {
+export function farewell(epoch: number, lastId: number): Uint8Array {
   const direction = DIRECTIONS.indexOf("farewell") + 1;
-  return new ByteWriter(8).uint8(VERSION).uint8(direction).uint32(epoch).finish();
+  const writer = new ByteWriter(16).uint8(VERSION).uint8(direction).uint32(epoch);
+  if (lastId > 0) writer.uint53(lastId);
+  return writer.finish();
 }
 
 const Part = { whole: 0, first: 1, middle: 2, last: 3 } as const;
@@ -118,6 +121,8 @@ export type Frame =
   | {
       readonly direction: "farewell";
       readonly epoch: number;
+      /** 0: none, or its program does not tell. */
+      readonly lastId: number;
       readonly items: readonly FrameItem<never>[];
     };
 
@@ -146,7 +151,10 @@ export class Inbox {
     const direction = DIRECTIONS[reader.uint8() - 1];
     const epoch = reader.uint32();
     if (reader.failed || version !== VERSION || direction === undefined) return null;
-    if (direction === "farewell") return { direction, epoch, items: [] };
+    if (direction === "farewell") {
+      const lastId = reader.uint53();
+      return { direction, epoch, lastId: reader.failed ? 0 : lastId, items: [] };
+    }
     const bodies = this.bodies(bytes, reader, direction, epoch);
     if (direction === "answers") {
       const items = bodies.map(({ id, body }) => {

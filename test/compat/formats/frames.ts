@@ -310,7 +310,7 @@ export const FRAME_FORMATS: Readonly<Record<string, Format>> = {
   "call frame, farewell": format(
     1,
     ["farewell"],
-    () => farewell(0),
+    () => farewell(0, 0),
     (bytes) => (new Inbox(1).open(bytes)?.direction === "farewell" ? "farewell" : null),
   ),
   "node report": format(2, [REPORT], encodeNodeReport, decodeNodeReport),

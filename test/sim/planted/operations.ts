@@ -48,14 +48,14 @@ export const operationBugs: readonly Mutation[] = [
     ),
   ]),
   bug("P-033", "answers to the calls of a former life are taken", "three", [
-    edit(
-      "src/operations/forwarding/calls.ts",
-      "    if (frame.epoch !== this.peer(from).epoch) return;\n",
-      "",
-    ),
+    edit("src/operations/forwarding/calls.ts", "    if (frame.epoch !== this.epoch) return;\n", ""),
   ]),
   bug("P-033", "a farewell counts whatever life of a node it is of", "watching", [
-    edit("src/operations/forwarding/calls.ts", "    if (epoch !== peer.epoch) return;\n", ""),
+    edit(
+      "src/operations/forwarding/calls.ts",
+      "    if (frame.epoch !== this.epoch || frame.lastId <= peer.formerId) return;\n",
+      "",
+    ),
   ]),
   bug(
     "P-068",

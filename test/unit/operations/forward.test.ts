@@ -333,7 +333,8 @@ t.test("P-033 C12: the farewell of a former life, come late, is of no call of no
   const trio = new Trio();
   trio.moveAll(2);
   trio.ask(1, set("before", "1"));
-  const former = trio.sent.find(({ frame }) => frame.direction === "calls")?.frame.epoch ?? 0;
+  const former =
+    trio.sent.find(({ frame }) => frame.direction === "calls")?.frame.items[0]?.id ?? 0;
   // Node 2 stopped and is there again; what it said last by the former link is still on its way.
   trio.node(1).linkDown(2);
   trio.node(1).linkUp(2);
@@ -343,13 +344,16 @@ t.test("P-033 C12: the farewell of a former life, come late, is of no call of no
   trio.world.settle();
   const asked = () => trio.sent.filter(({ to, frame }) => to === 2 && frame.direction === "calls");
   t.equal(asked().length, 1, "it left");
-  const { epoch } = asked()[0]?.frame ?? { epoch: 0 };
-  t.not(epoch, former);
-  for (const late of [former, 0]) trio.node(1).callFrame(2, farewell(late));
+  const { epoch, items } = asked()[0]?.frame ?? { epoch: 0, items: [] };
+  const id = items[0]?.id ?? 0;
+  t.ok(id > former);
+  for (const late of [farewell(epoch, former), farewell(epoch, 0), farewell(epoch + 1, id)]) {
+    trio.node(1).callFrame(2, late);
+  }
   trio.world.pass(200);
   t.equal(asked().length, 1, "nobody may carry it out twice");
   t.equal(answers.length, 0);
-  trio.node(1).callFrame(2, farewell(epoch));
+  trio.node(1).callFrame(2, farewell(epoch, id));
   trio.fate = () => "arrives";
   trio.node(1).linkUp(2);
   trio.world.pass(200);
