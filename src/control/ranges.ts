@@ -20,10 +20,10 @@ export { isRangeKeySpace };
  * The range of `key` in the descriptors of its key space (sorted, tiling); null when there are
  * none.
  */
-export function findRange(
-  descriptors: readonly RangeDescriptor[],
+export function findRange<Range extends Pick<RangeDescriptor, "startKey">>(
+  descriptors: readonly Range[],
   key: string,
-): RangeDescriptor | null {
+): Range | null {
   // Most key spaces have none; what lies in front of an array is slow to read.
   if (descriptors.length === 0) return null;
   let low = 0;

@@ -24,6 +24,7 @@ import {
   type DialTarget,
   type Dialled,
 } from "./dial.js";
+import { untilEchoMs } from "./echo-times.js";
 import { MessageReader } from "./messages.js";
 import {
   HANDSHAKE_MAX_BYTES,
@@ -271,10 +272,7 @@ export class LaneConnection {
       return this.end("no echo in time");
     }
     const leftMs = this.echoSentMs + echoWithinMs - nowMs;
-    // All connections at the same times, multiples of the pause: the process wakes once for them.
-    // A timer that fires early by less than a millisecond has reached its own.
-    const nextMs = echoEveryMs + 1 - ((nowMs + 1) % echoEveryMs);
-    const pauseMs = Math.min(nextMs, leftMs);
+    const pauseMs = Math.min(untilEchoMs(nowMs, echoEveryMs), leftMs);
     this.echoDueMs = nowMs + pauseMs;
     this.timer = this.ports.timer.after(pauseMs, () => this.echo());
   }

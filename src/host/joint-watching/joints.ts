@@ -68,8 +68,7 @@ export class Joints implements JointHome, JointStreamHome {
   begin(stream: JointStream, id: number, request: WatchRequest, stand: Stand): JointWatch {
     const watch = new JointWatch(id, request, stand, stream.sink, this);
     this.watches.set(watch, stream);
-    const { watchers } = this.hub.tally;
-    watchers[request.kind] = (watchers[request.kind] ?? 0) + 1;
+    this.hub.tally.watching(request.kind, 1);
     this.ports.timer.soon(() => watch.begin());
     this.tickLater();
     return watch;
@@ -78,9 +77,7 @@ export class Joints implements JointHome, JointStreamHome {
   ended(watch: JointWatch): void {
     const stream = this.watches.get(watch);
     if (!this.watches.delete(watch)) return;
-    const { kind } = watch.request;
-    const { watchers } = this.hub.tally;
-    watchers[kind] = (watchers[kind] ?? 0) - 1;
+    this.hub.tally.watching(watch.request.kind, -1);
     stream?.left(watch);
   }
 

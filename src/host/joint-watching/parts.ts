@@ -7,22 +7,12 @@
  * nothing told twice. 2. The messages of a part are those of an ordinary watch of its partitions.
  */
 import type { ClockPort, TimerPort } from "../../ports.js";
-import type { Replays, WatchMessage } from "../watching/messages.js";
+import type { PartScope, WatchMessage, WatchRequest } from "../watching/messages.js";
 
-/** What a part is of: as `WatchRequest`, with its `PartScope`. */
-export interface PartAsk {
-  readonly kind: number;
-  readonly name: string;
-  readonly cursor: string | null;
-  readonly fromRevision: bigint | null;
-  readonly initial: boolean;
-  readonly noValues: boolean;
-  readonly only: number;
-  readonly progressMs: number;
+/** What a part is of. */
+export interface PartAsk extends Omit<WatchRequest, "eventsMax" | "part">, PartScope {
   /** 0 = as many as fit. */
   readonly eventsMax: number;
-  readonly partitions: readonly number[];
-  readonly replays: Replays;
 }
 
 /** Asks for the next answer of a part. */

@@ -127,7 +127,7 @@ export class WatchHub implements StreamHome, WatchHome {
     filter.watches.add(watch);
     filter.idleMs = Infinity;
     this.streamOf.set(watch, stream);
-    this.tally.watchers[kind] = (this.tally.watchers[kind] ?? 0) + 1;
+    this.tally.watching(kind, 1);
     this.sweepLater();
     const start = (): void => this.start(watch, stream, cursor);
     if (part === undefined) start();
@@ -203,8 +203,7 @@ export class WatchHub implements StreamHome, WatchHome {
     this.streamOf.delete(watch);
     this.held.delete(watch);
     this.marks.remove(watch);
-    const { watchers } = this.tally;
-    watchers[filter.kind] = (watchers[filter.kind] ?? 0) - 1;
+    this.tally.watching(filter.kind, -1);
   }
 
   full(): void {
@@ -378,7 +377,7 @@ export class WatchHub implements StreamHome, WatchHome {
 
   private replaced(partition: number, reason: "image" | "moved"): void {
     for (const filter of this.feed.filters.all()) {
-      const isOfKeys = filter.kind <= WatchKind.bucket;
+      const { isOfKeys } = filter;
       if (!filter.partitions.has(partition) || (reason === "moved" && !isOfKeys)) continue;
       // An image may have brought keys with stamps of other partitions.
       const isStrange = reason === "moved" || (isOfKeys && this.hasMoved());

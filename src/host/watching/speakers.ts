@@ -10,6 +10,7 @@
 import { compareText } from "../../base/bytes.js";
 import { WatchKind } from "../../base/result-types.js";
 import { keySpaceOf } from "../../base/routing.js";
+import { findRange } from "../../control/ranges.js";
 import type { RangeCommand } from "../../machine/commands/command.js";
 import {
   type KeyBounds,
@@ -88,11 +89,10 @@ export class Speakers {
   mapChanged(): number[] {
     if (this.ports.isClosing()) return [];
     const { ahead } = this;
-    const before = (keySpace: string): readonly KeyOwner[] => this.ownersOf(keySpace);
     const found = new Set<number>();
     const now = this.ports.ranges();
     for (const keySpace of new Set([...this.ranges.keys(), ...now.keys()])) {
-      const had = before(keySpace);
+      const had = this.ownersOf(keySpace);
       for (const owner of now.get(keySpace) ?? this.homesOf(keySpace)) {
         const { partitionId: id } = owner;
         if (had.some((each) => each.partitionId === id && isWithin(owner, each))) continue;
@@ -127,8 +127,8 @@ export class Speakers {
       if (newest === null || each.moveId > newest.moveId) newest = each;
     }
     if (newest !== null) return newest.target === partition;
-    const owner = this.ownersOf(keySpace).find((each) => holds(each, name));
-    return owner === undefined || owner.partitionId === partition;
+    const owner = findRange(this.ownersOf(keySpace), name);
+    return owner === null || owner.partitionId === partition;
   }
 
   /**

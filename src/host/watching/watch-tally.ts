@@ -34,6 +34,11 @@ export class WatchTally {
   /** From when a change was applied to when the front end had it (ms). */
   readonly delays = new Distribution(DELAY_BOUNDS_MS);
 
+  /** So many more of the kind watch, or fewer. */
+  watching(kind: number, change: number): void {
+    this.watchers[kind] = (this.watchers[kind] ?? 0) + change;
+  }
+
   mergedBy(reason: MergeReason): void {
     this.merged.set(reason, (this.merged.get(reason) ?? 0) + 1);
   }

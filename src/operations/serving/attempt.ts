@@ -168,9 +168,11 @@ export class Attempt<T> {
     if (result.status === "aborted") this.fail("aborted", null, this.group);
     else if (result.status === "unknown") this.retry();
     else if (result.reason === "not-leader") this.moved();
-    else if (result.reason !== "not-available-at-level") {
-      this.fail("mustRetry", result.reason, null);
-    } else this.fail("mustRetry", this.serving.belowLevel(this.group), null);
+    else {
+      const { reason } = result;
+      const isBelow = reason === "not-available-at-level";
+      this.fail("mustRetry", isBelow ? this.serving.belowLevel(this.group) : reason, null);
+    }
     return false;
   }
 }

@@ -14,6 +14,7 @@ import {
 } from "node:perf_hooks";
 import { getHeapStatistics } from "node:v8";
 import { Distribution } from "../../host/requests/distribution.js";
+import { untilEchoMs } from "../../net/echo-times.js";
 import { family, histogramLines, scalar } from "./exposition.js";
 
 /**
@@ -111,9 +112,9 @@ export class ProcessFigures {
     this.comeIn(utilization < REST_SHARE ? LOOP_REST_EVERY_MS : LOOP_EVERY_MS, nowMs);
   }
 
-  /** At a multiple of `everyMs`, as the echoes of links come: the process wakes once for both. */
+  /** When the echoes of links are due, too. */
   private comeIn(everyMs: number, nowMs: number): void {
-    const pauseMs = everyMs + 1 - ((nowMs + 1) % everyMs);
+    const pauseMs = untilEchoMs(nowMs, everyMs);
     this.dueMs = nowMs + pauseMs;
     this.timer = setTimeout(() => this.came(), Math.ceil(pauseMs)).unref();
   }

@@ -176,8 +176,8 @@ export const watchingBugs: readonly RecordBug[] = [
     ],
     [
       SPEAKERS,
-      "return owner === undefined || owner.partitionId === partition;",
-      "return owner === undefined || owner.partitionId > 0;",
+      "return owner === null || owner.partitionId === partition;",
+      "return owner === null || owner.partitionId > 0;",
     ],
   ),
   recordBug(
