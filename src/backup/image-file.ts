@@ -10,7 +10,7 @@ import { ByteReader, ByteWriter } from "../base/codec.js";
 import { type Hlc, compareHlc } from "../base/hlc.js";
 import { failure, ok } from "../base/result.js";
 import { type GroupRecord, readStamp, writeStamp } from "../machine/commands/group-record.js";
-import { decodeLockRow } from "../machine/locks/lock-row.js";
+import { topToken } from "../machine/locks/lock-row.js";
 import { decodeSequenceRow } from "../machine/sequences/sequence-row.js";
 import { type RowVisitor, SnapshotCheck } from "../machine/snapshot/check.js";
 import type { ChunkRow } from "../machine/snapshot/chunk-row.js";
@@ -158,7 +158,7 @@ export class ImageDecoder {
 
   private row(row: ChunkRow): void {
     if (row.kind === RowKind.lock) {
-      const token = decodeLockRow(row.value)?.token ?? -1n;
+      const token = topToken(row.value);
       if (token > this.highestToken) this.highestToken = token;
     } else if (row.kind === RowKind.sequence) {
       const incarnation = decodeSequenceRow(row.value)?.incarnation ?? 0;

@@ -193,6 +193,10 @@ export const LOCK_WAIT_CONFIGURABLE_MAX_MS = 86_400_000;
 export const LOCK_STREAM_WAITS_MAX = 8192;
 /** Note of a grant, and reason of a forced release (bytes). */
 export const LOCK_NOTE_MAX_BYTES = 1024;
+/** Heirs of a lock: so many, of so many bytes in its row, and each for so long at most (ms). */
+export const HEIRS_MAX = 64;
+export const HEIRS_MAX_BYTES = 16 * KIB;
+export const HEIR_LEASE_MAX_MS = 60_000;
 /** Rows about forced releases that one partition may keep. */
 export const LOCK_AUDIT_ROWS_MAX = 100_000;
 /** Watches of one stream. */

@@ -18,7 +18,8 @@ import type { DecisionContext, Rule, Rules } from "./decision/context.js";
 import { setLevel } from "./decision/level.js";
 import { KV_RULES } from "./kv/kv.js";
 import { forceUnlock } from "./locks/force-unlock.js";
-import { LOCK_RULES } from "./locks/locks.js";
+import { HEIR_LIST_RULES } from "./locks/heirs.js";
+import { LOCK_RULES, lockHeir } from "./locks/locks.js";
 import { META_RULES } from "./meta/meta.js";
 import type { MetaContext } from "./meta/meta-context.js";
 import { RANGE_RULES } from "./ranges/ranges.js";
@@ -37,6 +38,8 @@ const EPHEMERAL_RULES: Rules<LockCommand | KvCommand, EphemeralOutcome> = {
 const RULES: Rules<Command, Outcome, MetaContext> = {
   ...EPHEMERAL_RULES,
   "force-unlock": forceUnlock,
+  "lock-heir": lockHeir,
+  ...HEIR_LIST_RULES,
   ...RANGE_RULES,
   ...SEQUENCE_RULES,
   "update-sequence": updateSequence,

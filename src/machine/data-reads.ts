@@ -11,6 +11,8 @@ import { readValue, type KvReadMode } from "./kv/kv-reads.js";
 import type { LiveCount } from "./kv/live-count.js";
 import { type AuditPosition, type LockAuditPage, readLockAudit } from "./locks/lock-audit.js";
 import { type LockPage, type LockPageQuery, readLockPage } from "./locks/lock-pages.js";
+import { loadLock, successionOf } from "./locks/heirs.js";
+import type { Succession } from "./locks/lock-row.js";
 import { readLock } from "./locks/locks.js";
 import { readBucket, readPrefixPage, readRangePage } from "./kv/pages.js";
 import type {
@@ -22,6 +24,7 @@ import type {
   RangeQuery,
 } from "./decision/reading.js";
 import type { OwnedKeys } from "./ownership/ownership.js";
+import { resourceKey } from "./store/names.js";
 import type { ReadableRows } from "./store/rows.js";
 import {
   readSequence,
@@ -44,6 +47,16 @@ export class DataReads {
   /** L10, L11. */
   getLock(resource: string, nowMs: number): LockReading {
     return readLock(this.rows, resource, nowMs);
+  }
+
+  /**
+   * A lock with its heirs, as the rules of succession.ts see it, of which they also say whether its
+   * list is orphaned; null: it was never granted. Its bytes are views.
+   */
+  succession(resource: string): Readonly<Succession> | null {
+    const key = resourceKey(resource);
+    const row = key === null ? null : loadLock(this.rows, key);
+    return row === null ? null : successionOf(row);
   }
 
   /** F2. */

@@ -91,6 +91,7 @@ export class EphemeralTable {
     this.context = {
       rows,
       ownership,
+      term: options.term,
       nowMs: 0,
       stamp: NO_STAMP,
       tokenFloor: first,

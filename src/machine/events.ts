@@ -12,7 +12,9 @@ import {
   LockType,
   SequenceType,
   type Command,
+  type Handover,
   type LockCommand,
+  type LockGrant,
   type Outcome,
   type SequenceRecord,
 } from "./commands/command.js";
@@ -101,10 +103,44 @@ export interface AppliedCommand {
 }
 
 /**
- * The event of one command that wrote rows; null: of these nothing is told. `record`: the sequence
- * as it stands behind the command, where that is a sequence's.
+ * The events of one command that wrote rows, in order. `record`: the sequence as it stands behind
+ * the command, where that is a sequence's.
  */
-export function eventOf(applied: AppliedCommand, record: SequenceRecord | null): WatchEvent | null {
+export function eventsOf(
+  applied: AppliedCommand,
+  record: SequenceRecord | null,
+): readonly WatchEvent[] {
+  const { command, outcome, stamp } = applied;
+  if ("handover" in outcome && outcome.handover !== undefined && "resource" in command) {
+    return handoverEvents(command.resource, outcome.handover, outcome.kind === "forced", stamp);
+  }
+  const event = eventOf(applied, record);
+  return event === null ? [] : [event];
+}
+
+/** A grant of a lock with heirs may be followed by others in one command. */
+function handoverEvents(
+  resource: string,
+  { from, to, isFree }: Handover,
+  isForced: boolean,
+  stamp: Hlc,
+): readonly WatchEvent[] {
+  const events: WatchEvent[] = [];
+  const tell = (type: number, { token, owner }: LockGrant, more: Partial<WatchEvent>): void => {
+    events.push(watchEvent(type, resource, stamp, { token, owner, ...more }));
+  };
+  let held = from;
+  for (const grant of to) {
+    if (held !== null) tell(WatchEventType.unlocked, held, { forced: isForced });
+    tell(WatchEventType.locked, grant, { note: grant.note });
+    held = grant;
+  }
+  if (isFree && held !== null) tell(WatchEventType.unlocked, held, { forced: isForced });
+  return events;
+}
+
+/** Of a command that makes one at most; null: of it nothing is told. */
+function eventOf(applied: AppliedCommand, record: SequenceRecord | null): WatchEvent | null {
   const { command, outcome, stamp } = applied;
   switch (command.kind) {
     case "kv-set": {

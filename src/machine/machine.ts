@@ -274,6 +274,7 @@ export class Machine {
     this.step(entry);
     const context = this.context;
     const { level } = context;
+    context.term = entry.term;
     if (entry.leaseMs > context.nowMs) context.nowMs = entry.leaseMs;
     if (compareHlc(entry.stamp, context.stamp) > 0) context.stamp = entry.stamp;
     this.chain.number(context.nowMs | 0);

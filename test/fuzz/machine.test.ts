@@ -27,7 +27,12 @@ import type { Command, Outcome, RangeMove } from "../../src/machine/commands/com
 import { decodeCursor, encodeCursor } from "../../src/machine/kv/cursor.js";
 import { decodeGroupRecord, encodeGroupRecord } from "../../src/machine/commands/group-record.js";
 import { decodeKvRow, encodeKvRow } from "../../src/machine/kv/kv-row.js";
-import { decodeLockRow, heldLockRow, releasedLockRow } from "../../src/machine/locks/lock-row.js";
+import {
+  decodeLockRow,
+  heldLockRow,
+  releasedLockRow,
+  successionLockRow,
+} from "../../src/machine/locks/lock-row.js";
 import {
   decodeFormerMember,
   encodeFormerMember,
@@ -124,10 +129,16 @@ function fuzz(
   return accepted;
 }
 
+const HEIR = { owner: bytes("o"), waitId: 7n, attempt: 2n ** 64n - 1n, note: null };
+const NEW_HEIR = { ...HEIR, owner: bytes("p"), leaseMs: 500, note: bytes("n") };
+
 const commands: readonly Command[] = [
   lock("r", "o", 1000),
   extend("r", "o", 1000),
   unlock("r", "o"),
+  { kind: "lock-heir", ...HEIR, resource: "r", expiresMs: 1000 },
+  { kind: "set-heirs", resource: "r", token: 0n, kept: 0, added: [NEW_HEIR], horizonMs: 2000 },
+  { kind: "append-heirs", resource: "r", token: 1n, added: [NEW_HEIR], horizonMs: 2000 },
   set("a/k", "value", { flags: 2, expiresMs: 50 }),
   set("k", null, { flags: 48, compareValue: bytes("value") }),
   remove("k"),
@@ -275,10 +286,21 @@ t.test("P-128 rows: damaged ones are refused or read as other rows, never thrown
     topologyVersion: topologyVersion(1),
     level: FIRST_LEVEL,
   };
+  const grant = { owner: bytes("o"), waitId: 2n ** 64n - 1n, attempt: 3n, note: bytes("n") };
+  const succession = {
+    ...{ isHeld: true, base: { ...grant, token: 7n }, endMs: 5, listTerm: 2, untilMs: 9, top: 12n },
+    heirs: [8n, 10n].map((token) => ({ ...grant, token, leaseMs: 60_000 })),
+  };
   const targets: readonly [string, (input: Uint8Array) => unknown, Uint8Array][] = [
     ["lock row", decodeLockRow, heldLockRow(7n, 5, bytes("o"), null)],
     ["lock row with a note", decodeLockRow, heldLockRow(7n, 5, bytes("o"), bytes("n"))],
     ["released lock row", decodeLockRow, releasedLockRow(7n, 5)],
+    ["lock row with heirs", decodeLockRow, successionLockRow(succession)],
+    [
+      "released lock row below a token that was named",
+      decodeLockRow,
+      successionLockRow({ ...succession, isHeld: false, heirs: [] }),
+    ],
     ["value row", decodeKvRow, encodeKvRow(value)],
     ["tombstone row", decodeKvRow, encodeKvRow({ ...value, deleted: true, value: null })],
     ["sequence row", decodeSequenceRow, encodeSequenceRow(sequence)],

@@ -9,7 +9,7 @@
 import { ByteWriter } from "../../base/codec.js";
 import { assert } from "../../base/assert.js";
 import { BACKUP_PIECE_BYTES, BACKUP_WINDOW_PIECES } from "../../base/limits.js";
-import { decodeLockRow } from "../../machine/locks/lock-row.js";
+import { topToken } from "../../machine/locks/lock-row.js";
 import type { Machine } from "../../machine/machine.js";
 import { decodeSequenceRow } from "../../machine/sequences/sequence-row.js";
 import type { SnapshotSource } from "../../machine/snapshot/source.js";
@@ -44,7 +44,7 @@ export class ImageMaker implements PieceMaker {
 
   private row(kind: number, value: Uint8Array): void {
     if (kind === RowKind.lock) {
-      const token = decodeLockRow(value)?.token ?? -1n;
+      const token = topToken(value);
       if (token > this.highestToken) this.highestToken = token;
     } else if (kind === RowKind.sequence) {
       const incarnation = decodeSequenceRow(value)?.incarnation ?? 0;

@@ -7,7 +7,7 @@
  */
 import { compareText } from "../../base/bytes.js";
 import type { PartitionId } from "../../base/ids.js";
-import { decodeLockRow } from "../../machine/locks/lock-row.js";
+import { topToken } from "../../machine/locks/lock-row.js";
 import { decodeSequenceRow } from "../../machine/sequences/sequence-row.js";
 import {
   type ByteKey,
@@ -69,7 +69,7 @@ export function readFacts(
   let highestToken = -1n;
   let highestIncarnation = 0;
   const lockRow = (_name: ByteKey, value: Uint8Array): void => {
-    const token = decodeLockRow(value)?.token ?? -1n;
+    const token = topToken(value);
     if (token > highestToken) highestToken = token;
   };
   const sequenceRow = (_name: ByteKey, value: Uint8Array): void => {

@@ -9,7 +9,7 @@
 import { WATCH_HISTORY_MS } from "../../base/limits.js";
 import type { Hlc } from "../../base/hlc.js";
 import type { Command } from "../../machine/commands/command.js";
-import { type AppliedCommand, type WatchEvent, eventOf } from "../../machine/events.js";
+import { type AppliedCommand, type WatchEvent, eventsOf } from "../../machine/events.js";
 import { textToByteKey } from "../../machine/store/keys.js";
 import { keyEvent, keyLeaseEnd, lockEvent, lockLeaseEnd } from "../../machine/watched-rows.js";
 import type { Filter, NameSort } from "./filters.js";
@@ -263,6 +263,7 @@ export class Feed {
         return this.told(group, "key", command.key, applied, position);
       case "try-lock":
       case "lock-with-note":
+      case "lock-heir":
       case "try-unlock":
       case "unlock-grant":
       case "force-unlock":
@@ -277,6 +278,7 @@ export class Feed {
         return this.extended(group, "key", command.key, applied, position);
       case "try-extend":
       case "extend-grant":
+        this.told(group, "lock", command.resource, applied, position);
         return this.extended(group, "lock", command.resource, applied, position);
       case "range-adopt":
         this.speakers.applied(group, command);
@@ -302,36 +304,41 @@ export class Feed {
     if (!filters.some((filter) => filter.partitions.has(group.partition))) return;
     if (sort === "key" && !this.speaksFor(group.partition, name)) return;
     const record = sort === "sequence" ? group.machine.reads.getSequence(name) : null;
-    const event = eventOf(applied, record);
-    if (event === null) return;
-    this.add(group.partition, filters, event, position);
-    this.leased(group.partition, sort, name, applied, position, filters);
+    const events = eventsOf(applied, record);
+    for (const event of events) this.add(group.partition, filters, event, position);
+    if (events.length > 0) this.leased(group, sort, name, applied, position, filters);
   }
 
   /** Nothing is told of it, but its end may be another one, sooner too. */
   private extended(
-    { partition }: WatchGroup,
+    group: WatchGroup,
     sort: NameSort,
     name: string,
     applied: AppliedCommand,
     position: Position,
   ): void {
     if (applied.isLapse) return;
-    this.leased(partition, sort, name, applied, position, this.filters.of(sort, name));
+    this.leased(group, sort, name, applied, position, this.filters.of(sort, name));
   }
 
   private leased(
-    partition: number,
+    group: WatchGroup,
     sort: NameSort,
     name: string,
-    { command }: AppliedCommand,
+    { command, outcome }: AppliedCommand,
     { leaseMs }: Position,
     filters: readonly Filter[],
   ): void {
-    if (!("expiresMs" in command) || command.expiresMs <= 0) return;
+    const { partition } = group;
+    let endMs: number | null = null;
+    // Whose lease runs behind it, the row knows.
+    if ("handover" in outcome) {
+      endMs = this.leaseOf(group, sort, name, leaseMs)?.untilMs ?? null;
+    } else if ("expiresMs" in command && command.expiresMs > 0) endMs = leaseMs + command.expiresMs;
+    if (endMs === null) return;
     const covering = filters.filter(({ partitions }) => partitions.has(partition));
     if (covering.length === 0) return;
-    if (this.noteLease(partition, sort, name, leaseMs + command.expiresMs)) return;
+    if (this.noteLease(partition, sort, name, endMs)) return;
     for (const filter of covering) {
       filter.knowsLeases = false;
       this.missesLeases = true;

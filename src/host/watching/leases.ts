@@ -167,6 +167,7 @@ export function overwrittenBy(command: Command): { sort: NameSort; name: string 
       return { sort: "key", name: command.key };
     case "try-lock":
     case "lock-with-note":
+    case "lock-heir":
     case "try-unlock":
     case "unlock-grant":
       return { sort: "lock", name: command.resource };

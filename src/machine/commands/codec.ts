@@ -14,6 +14,7 @@ import {
   type Command,
   type EntryStamp,
   GROUP_COMMANDS,
+  HEIR_COMMANDS,
   KV_COMMANDS,
   LOCK_COMMANDS,
   RANGE_COMMANDS,
@@ -27,6 +28,7 @@ const ENTRY_VERSION = 1;
 
 const CODECS: CommandCodecs<Command> = {
   ...LOCK_COMMANDS,
+  ...HEIR_COMMANDS,
   ...SEQUENCE_COMMANDS,
   ...KV_COMMANDS,
   ...RANGE_COMMANDS,

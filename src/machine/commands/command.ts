@@ -9,6 +9,7 @@
  */
 import type { Hlc } from "../../base/hlc.js";
 import type { CollectOutcome, DoneOutcome, GroupCommand, LevelOutcome } from "./group-commands.js";
+import type { HeirCommand, HeirsOutcome } from "./heir-commands.js";
 import type { KvCommand, KvOutcome, MovedOutcome } from "./kv-commands.js";
 import type {
   ForcedOutcome,
@@ -22,6 +23,7 @@ import type { AllocationOutcome, SequenceCommand, SequenceOutcome } from "./sequ
 
 export { KvType, LockType, SequenceType } from "../../base/result-types.js";
 export * from "./group-commands.js";
+export * from "./heir-commands.js";
 export * from "./kv-commands.js";
 export * from "./lock-commands.js";
 export type * from "./meta-command.js";
@@ -48,6 +50,7 @@ export interface AppliedEntry extends EntryPosition, EntryStamp {}
 
 export type Command =
   | LockCommand
+  | HeirCommand
   | ForceUnlockCommand
   | SequenceCommand
   | KvCommand
@@ -56,6 +59,7 @@ export type Command =
   | GroupCommand;
 export type Outcome =
   | LockOutcome
+  | HeirsOutcome
   | ForcedOutcome
   | SequenceOutcome
   | AllocationOutcome

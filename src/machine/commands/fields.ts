@@ -42,6 +42,16 @@ export function int64(writer: ByteWriter, value: bigint): void {
   writer.int64(value);
 }
 
+/** Of 64 bits. */
+export function uint64(writer: ByteWriter, value: bigint): void {
+  assert(value === BigInt.asUintN(64, value), "the field is a uint64");
+  writer.int64(value);
+}
+
+export function readUint64(reader: ByteReader): bigint {
+  return BigInt.asUintN(64, reader.int64());
+}
+
 export function optionalInt64(writer: ByteWriter, value: bigint | null): void {
   writer.boolean(value !== null);
   if (value !== null) int64(writer, value);
@@ -67,6 +77,11 @@ export function optionalBytes(writer: ByteWriter, value: Uint8Array | null): voi
 
 export function readOptionalBytes(reader: ByteReader): Uint8Array | null {
   return reader.boolean() ? reader.bytes() : null;
+}
+
+/** As a view of what is read. */
+export function readOptionalBytesView(reader: ByteReader): Uint8Array | null {
+  return reader.boolean() ? reader.bytesView() : null;
 }
 
 export function optionalText(writer: ByteWriter, value: string | null): void {

@@ -82,10 +82,32 @@ export interface ForceUnlockCommand {
   readonly retained: number;
 }
 
+/** A grant as its lock has it. */
+export interface LockGrant {
+  readonly token: bigint;
+  readonly owner: Uint8Array;
+  /** 0 each: it is of no wait that may be repeated. */
+  readonly waitId: bigint;
+  readonly attempt: bigint;
+  readonly note: Uint8Array | null;
+}
+
+/** What a command did to the grants of a lock that heirs or repeatable waits are known of. */
+export interface Handover {
+  /** The holder's grant, which is over by it; null: it was over before, or still is the holder's. */
+  readonly from: LockGrant | null;
+  /** The grants behind it, in order; all but the last are over, too. */
+  readonly to: readonly LockGrant[];
+  /** The last of them is over as well, and nobody holds the lock. */
+  readonly isFree: boolean;
+}
+
 export interface LockOutcome {
   readonly kind: "lock";
   readonly type: number;
   readonly token: bigint;
+  /** Where heirs or repeatable waits are known of the lock. */
+  readonly handover?: Handover;
 }
 
 export interface ForcedOutcome {
@@ -95,6 +117,8 @@ export interface ForcedOutcome {
   readonly token: bigint;
   readonly owner: Uint8Array | null;
   readonly auditId: number;
+  /** As of LockOutcome. */
+  readonly handover?: Handover;
 }
 
 /** What ephemeral tables know as well. */

@@ -15,6 +15,8 @@ export interface DecisionContext {
   readonly rows: Rows;
   /** Which keys are the group's. */
   readonly ownership: Ownership;
+  /** Term of the entry. */
+  term: number;
   /** Lease clock of the entry (ms). */
   nowMs: number;
   /** Stamp of the entry. */
@@ -39,6 +41,7 @@ export function contextOf(rows: Rows, ownership: Ownership, record: GroupRecord)
   return {
     rows,
     ownership,
+    term: record.appliedTerm,
     nowMs: record.leaseMs,
     stamp: record.stamp,
     tokenFloor: record.tokenFloor,

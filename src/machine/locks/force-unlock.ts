@@ -23,11 +23,14 @@ export function forceUnlock(context: DecisionContext, command: ForceUnlockComman
   const isReason = reason !== "" && textSizeBytes(reason) <= LOCK_NOTE_MAX_BYTES;
   if (key === null || !isReason || !isRetained(retained)) return refusal(LockType.invalidInput);
   if (noted !== null && !isOwner(noted)) return refusal(LockType.invalidInput);
-  const owner = noted ?? releaseGrant(context, key, token);
-  if (typeof owner === "number") return refusal(owner);
+  const freed =
+    noted === null ? releaseGrant(context, key, token) : { owner: noted, handover: null };
+  if (typeof freed === "number") return refusal(freed);
+  const { owner, handover } = freed;
   const { actor, requestId, nodeId, waitersDropped } = command;
   const told = { actor, reason, requestId, nodeId, waitersDropped };
   const row = { resource, isEphemeral: noted !== null, owner, token, ...told };
   const auditId = addLockAudit(context, row, retained);
-  return { kind: "forced", type: LockType.unlocked, token, owner, auditId };
+  const outcome = { kind: "forced", type: LockType.unlocked, token, owner, auditId } as const;
+  return handover === null ? outcome : { ...outcome, handover };
 }

@@ -5,7 +5,8 @@
  * Pure decisions over the rows of the context. Invariants: 1. A lock is one of: never granted (no
  * row), held, ended (held row whose lease is over), released. 2. A grant takes max(row token + 1,
  * floor); nothing else changes a token. 3. An ended row keeps its owner until the next grant. 4. A
- * refusal changes nothing.
+ * refusal changes nothing. 5. A row that knows of heirs or of a repeatable wait is decided by the
+ * rules of these (heirs.ts), whatever the command.
  */
 import { present } from "../../base/assert.js";
 import { equalBytes } from "../../base/bytes.js";
@@ -13,7 +14,9 @@ import { LOCK_NOTE_MAX_BYTES } from "../../base/limits.js";
 import {
   LockType,
   type ExtendGrantCommand,
+  type Handover,
   type LockCommand,
+  type LockHeirCommand,
   type LockOutcome,
   type LockWithNoteCommand,
   type TryExtendCommand,
@@ -24,7 +27,9 @@ import {
 import type { DecisionContext, Rules } from "../decision/context.js";
 import { RowKind, type ByteKey } from "../store/keys.js";
 import { ended, isLeaseDuration, leaseEnd } from "../decision/lease.js";
+import { extendListed, forceListed, loadLock, tryListed, unlockListed } from "./heirs.js";
 import {
+  type HeirsOfRow,
   LockState,
   decodeLockRow,
   heldLockRow,
@@ -37,6 +42,8 @@ import type { ReadableRows } from "../store/rows.js";
 
 /** What the commands that name no grant are about. */
 const ANY_GRANT = { token: null, note: null } as const;
+/** Of a try that no other one repeats. */
+const NO_WAIT = { waitId: 0n, attempt: 0n } as const;
 
 function outcome(type: number, token: bigint): LockOutcome {
   return { kind: "lock", type, token };
@@ -46,9 +53,9 @@ function refusal(type: number): LockOutcome {
   return outcome(type, 0n);
 }
 
-function load(rows: ReadableRows, key: ByteKey): LockRow | null {
-  const bytes = rows.get(RowKind.lock, key);
-  return bytes === null ? null : present(decodeLockRow(bytes), "a stored lock row is whole");
+/** True when heirs or a repeatable wait are known of the lock. */
+function isListed(row: LockRow | null): row is LockRow & { readonly succession: HeirsOfRow } {
+  return row !== null && row.succession !== null;
 }
 
 /** True when the row is a lease that runs at `nowMs`. */
@@ -68,10 +75,10 @@ function isNote(note: Uint8Array | null): boolean {
   return note === null || note.length <= LOCK_NOTE_MAX_BYTES;
 }
 
-/** L1, L2, L3, L12, L13, Q17. */
+/** L1, L2, L3, L12, L13, Q14, Q17. */
 function tryLock(
   context: DecisionContext,
-  command: TryLockCommand | LockWithNoteCommand,
+  command: TryLockCommand | LockWithNoteCommand | LockHeirCommand,
 ): LockOutcome {
   const key = resourceKey(command.resource);
   if (key === null || !isOwner(command.owner) || !isLeaseDuration(command.expiresMs)) {
@@ -79,7 +86,13 @@ function tryLock(
   }
   const note = command.kind === "try-lock" ? null : command.note;
   if (!isNote(note)) return refusal(LockType.invalidInput);
-  const row = load(context.rows, key);
+  const row = loadLock(context.rows, key);
+  const isOfWait = command.kind === "lock-heir";
+  if (isOfWait || isListed(row)) {
+    const { owner, expiresMs: leaseMs } = command;
+    const { waitId, attempt } = isOfWait ? command : NO_WAIT;
+    return tryListed(context, key, row, { owner, waitId, attempt, leaseMs, note });
+  }
   if (isHeld(row, context.nowMs)) {
     if (equalBytes(row.owner, command.owner)) return outcome(LockType.locked, row.token);
     return refusal(LockType.busy);
@@ -106,7 +119,11 @@ function tryExtend(
   }
   const { token, note } = command.kind === "try-extend" ? ANY_GRANT : command;
   if (!isNote(note)) return refusal(LockType.invalidInput);
-  const row = load(context.rows, key);
+  const row = loadLock(context.rows, key);
+  if (isListed(row)) {
+    const { owner, expiresMs: leaseMs } = command;
+    return extendListed(context, key, row, { owner, token, leaseMs, note });
+  }
   if (!isHeld(row, context.nowMs)) return refusal(LockType.doesNotExist);
   if (!equalBytes(row.owner, command.owner)) return refusal(LockType.invalidOwner);
   if (token !== null && token !== row.token) return refusal(LockType.invalidOwner);
@@ -122,7 +139,11 @@ function tryUnlock(
 ): LockOutcome {
   const key = resourceKey(command.resource);
   if (key === null || !isOwner(command.owner)) return refusal(LockType.invalidInput);
-  const row = load(context.rows, key);
+  const row = loadLock(context.rows, key);
+  if (isListed(row)) {
+    const token = command.kind === "unlock-grant" ? command.token : null;
+    return unlockListed(context, key, row, { owner: command.owner, token });
+  }
   if (row === null || row.state === LockState.released) return refusal(LockType.doesNotExist);
   if (!equalBytes(row.owner, command.owner)) return refusal(LockType.invalidOwner);
   if (command.kind === "unlock-grant" && command.token !== row.token) {
@@ -135,27 +156,39 @@ function tryUnlock(
   return outcome(LockType.unlocked, row.token);
 }
 
+/** What a forced release ended. */
+interface ReleasedGrant {
+  readonly owner: Uint8Array;
+  /** Where heirs or repeatable waits are known of the lock. */
+  readonly handover: Handover | null;
+}
+
 /**
- * Ends the grant with that token, whoever has it, while its lease runs (F3). Returns the owner, or
- * the type of a refusal.
+ * Ends the grant with that token, whoever has it, while its lease runs (F3), or while its list is
+ * orphaned. Returns what it was, or the type of a refusal.
  */
 export function releaseGrant(
-  { rows, nowMs }: DecisionContext,
+  context: DecisionContext,
   key: ByteKey,
   token: bigint,
-): Uint8Array | number {
-  const row = load(rows, key);
+): ReleasedGrant | number {
+  const { rows, nowMs } = context;
+  const row = loadLock(rows, key);
+  if (isListed(row)) {
+    const { type, handover = null } = forceListed(context, key, row, token);
+    return type === LockType.unlocked ? { owner: row.owner.slice(), handover } : type;
+  }
   if (!isHeld(row, nowMs)) return LockType.doesNotExist;
   if (row.token !== token) return LockType.invalidOwner;
   const owner = row.owner.slice();
   rows.put(RowKind.lock, key, releasedLockRow(token, nowMs));
-  return owner;
+  return { owner, handover: null };
 }
 
 /** L10, L11 at the lease time given. */
 export function readLock(rows: ReadableRows, resource: string, nowMs: number): LockReading {
   const key = resourceKey(resource);
-  const row = key === null ? null : load(rows, key);
+  const row = key === null ? null : loadLock(rows, key);
   if (isHeld(row, nowMs)) {
     const { owner, note, token, endMs: leaseEndMs } = row;
     return { type: LockType.got, owner, note, token, leaseEndMs };
@@ -165,8 +198,8 @@ export function readLock(rows: ReadableRows, resource: string, nowMs: number): L
 }
 
 /**
- * Drops the row of a lock that is free and past retention, lifting the floor above its token in the
- * same entry (L17). Returns whether it was dropped.
+ * Drops the row of a lock that is free and past retention, lifting the floor above all its tokens
+ * in the same entry (L17). Returns whether it was dropped. One whose heirs may hold it is not free.
  */
 export function dropIdleLock(
   context: DecisionContext,
@@ -176,12 +209,19 @@ export function dropIdleLock(
 ): boolean {
   const row = present(decodeLockRow(bytes), "a stored lock row is whole");
   if (isHeld(row, context.nowMs)) return false;
-  if (!ended(leaseEnd(row.endMs, retentionMs), context.nowMs)) return false;
+  const { heirs, untilMs, top } = row.succession ?? { heirs: [], untilMs: 0, top: row.token };
+  const freeMs = heirs.length > 0 ? Math.max(row.endMs, untilMs) : row.endMs;
+  if (!ended(leaseEnd(freeMs, retentionMs), context.nowMs)) return false;
   noteLapse(context, row);
-  if (row.token >= context.tokenFloor) context.tokenFloor = row.token + 1n;
+  if (top >= context.tokenFloor) context.tokenFloor = top + 1n;
   context.collectedLocksMs = Math.max(context.collectedLocksMs, row.endMs);
   context.rows.delete(RowKind.lock, key);
   return true;
+}
+
+/** A try of a wait that may be repeated. */
+export function lockHeir(context: DecisionContext, command: LockHeirCommand): LockOutcome {
+  return tryLock(context, command);
 }
 
 export const LOCK_RULES: Rules<LockCommand, LockOutcome> = {

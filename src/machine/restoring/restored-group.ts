@@ -16,7 +16,7 @@ import {
   decodeGroupRecord,
   encodeGroupRecord,
 } from "../commands/group-record.js";
-import { decodeLockRow } from "../locks/lock-row.js";
+import { topToken } from "../locks/lock-row.js";
 import { decodeSequenceRow } from "../sequences/sequence-row.js";
 import {
   type ByteKey,
@@ -30,11 +30,9 @@ import { RowSums } from "../store/row-sums.js";
 import { type RestoredFloors, liftedEphemeralFloor, liftedTokenFloor } from "./lifted.js";
 import { CHANGED_KINDS, type RestoreOrder, restoredRow } from "./restored-rows.js";
 
-const KINDS: readonly number[] = [RowKind.lock, ...CHANGED_KINDS];
-
 export class RestoredGroup {
   private readonly prefix: ByteKey;
-  /** Which of KINDS is gone over, and from where on. */
+  /** Which of CHANGED_KINDS is gone over, and from where on. */
   private at = 0;
   private cursor: ByteKey | null = null;
   private highestToken = -1n;
@@ -71,12 +69,12 @@ export class RestoredGroup {
   }
 
   private get isGoingOn(): boolean {
-    return this.state === "more" && this.at < KINDS.length;
+    return this.state === "more" && this.at < CHANGED_KINDS.length;
   }
 
   /** Goes over up to `limit` rows of one kind; how many of them are left to go over. */
   private stepKind(limit: number, changes: [ByteKey, Uint8Array | null][]): number {
-    const kind = KINDS[this.at] as number;
+    const kind = CHANGED_KINDS[this.at] as number;
     const prefix = this.prefix + String.fromCharCode(kind);
     let left = limit;
     this.memtable.scan(this.cursor ?? prefix, keySuccessor(prefix), (key, bytes) => {
@@ -105,7 +103,7 @@ export class RestoredGroup {
 
   private note(kind: number, row: Uint8Array): void {
     if (kind === RowKind.lock) {
-      const token = decodeLockRow(row)?.token ?? -1n;
+      const token = topToken(row);
       if (token > this.highestToken) this.highestToken = token;
     } else if (kind === RowKind.sequence) {
       const incarnation = decodeSequenceRow(row)?.incarnation ?? 0;

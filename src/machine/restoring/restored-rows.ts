@@ -10,6 +10,8 @@
 import { assert, present } from "../../base/assert.js";
 import { NOT_BORN, NO_CONFIG, membershipVersion, topologyVersion } from "../../base/ids.js";
 import { INT64_MAX } from "../../base/int64.js";
+import { successionOf } from "../locks/heirs.js";
+import { FOREIGN_TERM, decodeLockRow, successionLockRow } from "../locks/lock-row.js";
 import {
   decodeCluster,
   decodePartition,
@@ -43,6 +45,7 @@ export interface RestoreOrder {
 
 /** Kinds of rows that `restoredRow` may change. */
 export const CHANGED_KINDS: readonly number[] = [
+  RowKind.lock,
   RowKind.sequence,
   RowKind.cluster,
   RowKind.member,
@@ -57,6 +60,8 @@ export type RestoredRow = Uint8Array | "gone" | "overflow";
 /** The row of `kind` in the restored cluster; `bytes` itself where it stays as it is. */
 export function restoredRow(kind: number, bytes: Uint8Array, order: RestoreOrder): RestoredRow {
   switch (kind) {
+    case RowKind.lock:
+      return restoredLock(bytes);
     case RowKind.sequence:
       return restoredSequence(present(decodeSequenceRow(bytes), "a whole row"), order);
     case RowKind.cluster:
@@ -70,6 +75,13 @@ export function restoredRow(kind: number, bytes: Uint8Array, order: RestoreOrder
     default:
       return bytes;
   }
+}
+
+/** Its list is orphaned, in whichever term: what of it was told, nobody here knows. */
+function restoredLock(bytes: Uint8Array): Uint8Array {
+  const row = present(decodeLockRow(bytes), "a whole row");
+  if (row.succession === null || row.succession.heirs.length === 0) return bytes;
+  return successionLockRow({ ...successionOf(row), listTerm: FOREIGN_TERM });
 }
 
 function restoredSequence(row: SequenceRow, order: RestoreOrder): RestoredRow {

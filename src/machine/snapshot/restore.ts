@@ -20,7 +20,7 @@ import {
   keySuccessor,
   type ByteKey,
 } from "../store/keys.js";
-import { decodeLockRow } from "../locks/lock-row.js";
+import { topToken } from "../locks/lock-row.js";
 import type { Memtable } from "../store/memtable.js";
 import { SnapshotCheck, type RowVisitor } from "./check.js";
 import type { ChunkRow } from "./chunk-row.js";
@@ -52,7 +52,7 @@ export class RestoreSink {
     const prefix = generationPrefix(group, generation);
     this.check = new SnapshotCheck(group, (row) => {
       if (row.kind === RowKind.lock) {
-        const token = decodeLockRow(row.value)?.token ?? -1n;
+        const token = topToken(row.value);
         if (token > this.highest) this.highest = token;
       }
       target(prefix, row);

@@ -7,6 +7,7 @@ import { readCommand, writeCommand } from "../../../src/machine/commands/codec.j
 import {
   type Command,
   GROUP_COMMANDS,
+  HEIR_COMMANDS,
   KV_COMMANDS,
   LOCK_COMMANDS,
   RANGE_COMMANDS,
@@ -18,6 +19,7 @@ import { type Format, format } from "./format.js";
 
 const FAMILIES = [
   LOCK_COMMANDS,
+  HEIR_COMMANDS,
   SEQUENCE_COMMANDS,
   KV_COMMANDS,
   RANGE_COMMANDS,

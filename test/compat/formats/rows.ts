@@ -37,12 +37,12 @@ import {
   encodeAuditHead,
   encodeLockAudit,
 } from "../../../src/machine/locks/lock-audit-row.js";
+import { successionOf } from "../../../src/machine/locks/heirs.js";
 import {
   type LockRow,
   LockState,
   decodeLockRow,
-  heldLockRow,
-  releasedLockRow,
+  successionLockRow,
 } from "../../../src/machine/locks/lock-row.js";
 import {
   decodeCluster,
@@ -198,10 +198,8 @@ const CHUNKS: readonly Chunk[] = [
   { sequence: 1, record: null, rows: [{ kind: 9, name: "z", value: "y" }], end: [3, -5, 6] },
 ];
 
-function writeLock({ state, token, endMs, owner, note }: LockRow): Uint8Array {
-  return state === LockState.held
-    ? heldLockRow(token, endMs, owner, note)
-    : releasedLockRow(token, endMs);
+function writeLock(row: LockRow): Uint8Array {
+  return successionLockRow(successionOf(row));
 }
 
 function readKv(bytes: Uint8Array): KvRow | null {
@@ -244,6 +242,10 @@ function readKnown(bytes: Uint8Array): readonly KnownPeer[] {
     .map((nodeId) => ({ nodeId, storageId: known.storageIdOf(nodeId) }));
 }
 
+const UINT64_MAX = 2n ** 64n - 1n;
+const HELD = { state: LockState.held, endMs: 7, owner: OWNER, note: null, succession: null };
+const RELEASED = { ...HELD, state: LockState.released, owner: new Uint8Array() };
+const NO_LIST = { waitId: 0n, attempt: 0n, heirs: [], listTerm: 0, untilMs: 0 };
 const KV_ROW = { deleted: false, passing: false, revision: 9, stamp: STAMP, endMs: null, kept: [] };
 
 export const ROW_FORMATS: Readonly<Record<string, Format>> = {
@@ -413,18 +415,35 @@ export const ROW_FORMATS: Readonly<Record<string, Format>> = {
     decodeMove,
   ),
   "lock row": format<LockRow>(
-    2,
+    3,
     [
-      { state: LockState.held, token: 3n, endMs: 1_700_000_000_000, owner: OWNER, note: null },
+      { ...HELD, token: 3n, endMs: 1_700_000_000_000 },
+      { ...RELEASED, token: INT64_MAX, endMs: 0 },
+      { ...HELD, token: 4n, note: encodeText(NAME) },
+      { ...HELD, token: 5n, note: new Uint8Array() },
+      { ...HELD, token: 6n, succession: { ...NO_LIST, waitId: UINT64_MAX, top: 6n } },
       {
-        state: LockState.released,
-        token: INT64_MAX,
-        endMs: 0,
-        owner: new Uint8Array(),
-        note: null,
+        ...HELD,
+        token: 7n,
+        note: encodeText(NAME),
+        succession: {
+          ...{
+            waitId: 1n,
+            attempt: UINT64_MAX,
+            listTerm: 99,
+            untilMs: 2 ** 53 - 1,
+            top: INT64_MAX,
+          },
+          heirs: [
+            { token: 8n, owner: OWNER, waitId: 2n, attempt: 0n, leaseMs: 60_000, note: null },
+            {
+              ...{ token: INT64_MAX, owner: encodeText(NAME), waitId: UINT64_MAX, attempt: 1n },
+              ...{ leaseMs: 1, note: encodeText(NAME) },
+            },
+          ],
+        },
       },
-      { state: LockState.held, token: 4n, endMs: 7, owner: OWNER, note: encodeText(NAME) },
-      { state: LockState.held, token: 5n, endMs: 7, owner: OWNER, note: new Uint8Array() },
+      { ...RELEASED, token: 8n, endMs: 7, succession: { ...NO_LIST, untilMs: 8, top: 9n } },
     ],
     writeLock,
     decodeLockRow,

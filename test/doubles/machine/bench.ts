@@ -22,6 +22,8 @@ export class Bench {
   readonly store: FakeStore;
   readonly memtable: Memtable;
   readonly machine: Machine;
+  /** Of the entries to come. */
+  term = 1;
 
   constructor(store = new FakeStore(), group = 1, ownsByDefault = true) {
     this.store = store;
@@ -34,7 +36,7 @@ export class Bench {
     const outcomes: Outcome[] = [];
     const index = this.machine.appliedIndex + 1;
     const stamp = { n: 1, l: 1000 + index, c: 0 };
-    this.machine.apply({ index, term: 1, leaseMs, stamp }, commands, outcomes);
+    this.machine.apply({ index, term: this.term, leaseMs, stamp }, commands, outcomes);
     return outcomes;
   }
 

@@ -16,6 +16,7 @@ import { growTree } from "../tree.js";
 t.setTimeout(300_000);
 
 const FOLDER = "test/unit/machine/succession";
+const RULES = "src/machine/locks/succession.js";
 /** Bugs that take more are left to the long form. */
 const FEW = 5000;
 /** States of a small case. */
@@ -26,7 +27,7 @@ const histories = Number(process.env["SVC_HISTORIES"] ?? FEW);
 async function searched(bug: HeirBug, count: number): Promise<string | null> {
   const folder = mkdtempSync(join(tmpdir(), "svc-heirs-"));
   try {
-    growTree(folder, [FOLDER], [], await plantedModules(bug));
+    growTree(folder, [FOLDER], [RULES], await plantedModules(bug));
     const moduleOf = (name: string): string => pathToFileURL(join(folder, FOLDER, name)).href;
     const { newWorld, search } = (await import(moduleOf("histories.js"))) as typeof Histories;
     if (bug.small === undefined) return search(newWorld(), 1, 0, count).violation;

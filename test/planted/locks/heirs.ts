@@ -1,10 +1,10 @@
 /**
- * Planted bugs of heirs: edits of the rules and of the leader in the searches of
+ * Planted bugs of heirs: edits of the rules, and of the leader in the searches of
  * `test/unit/machine/succession/`, each caught by its random histories.
  */
 import { type Planted, edit } from "../edits.js";
 
-const RULES = "test/unit/machine/succession/rules.ts";
+const RULES = "src/machine/locks/succession.ts";
 const LEADER = "test/unit/machine/succession/leader.ts";
 
 /** Small cases that show what hardly any history does. */

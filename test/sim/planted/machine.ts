@@ -11,7 +11,7 @@ const locks: readonly Mutation[] = [
     [
       edit(
         "src/machine/locks/locks.ts",
-        "  if (row.token >= context.tokenFloor) context.tokenFloor = row.token + 1n;\n",
+        "  if (top >= context.tokenFloor) context.tokenFloor = top + 1n;\n",
         "",
       ),
     ],

@@ -5,7 +5,7 @@
 import t from "tap";
 import { WatchEventType } from "../../../src/base/result-types.js";
 import type { Command, ForceUnlockCommand } from "../../../src/machine/commands/command.js";
-import { type AppliedCommand, type WatchEvent, eventOf } from "../../../src/machine/events.js";
+import { type AppliedCommand, type WatchEvent, eventsOf } from "../../../src/machine/events.js";
 import {
   Bench,
   allocate,
@@ -36,8 +36,7 @@ class Tapped extends Bench {
       changed: (applied: AppliedCommand) => {
         const { command } = applied;
         const record = "name" in command ? this.machine.reads.getSequence(command.name) : null;
-        const event = eventOf(applied, record);
-        if (event !== null) this.events.push(event);
+        this.events.push(...eventsOf(applied, record));
       },
       replaced: () => void this.replacements++,
       appended: () => undefined,

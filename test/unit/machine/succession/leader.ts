@@ -10,6 +10,7 @@
  */
 import { judgeReleased, judgeRow, judgeTold } from "./judge.js";
 import {
+  type Decided,
   ENTRIES_MAX,
   Entry,
   HORIZON,
@@ -35,7 +36,6 @@ import {
   when,
 } from "./parts.js";
 import {
-  type Decided,
   appendHeirs,
   extend,
   forceUnlock,
@@ -45,7 +45,7 @@ import {
   setHeirs,
   tryLock,
   unlock,
-} from "./rules.js";
+} from "../../../../src/machine/locks/succession.js";
 
 function propose(world: World, machine: Machine, order: number): Entry {
   const entry = new Entry();

@@ -5,9 +5,17 @@
  * Invariants: 1. All of a world is in fields of numbers, so that it can be written down and made
  * again (`encode.ts`). 2. Nothing here decides anything.
  */
-import type { Ask, SuccessionRow, Values, When } from "./rules.js";
+import type {
+  Ask,
+  ListDecided,
+  LockDecided,
+  SuccessionRow,
+  Values,
+  When,
+} from "../../../../src/machine/locks/succession.js";
 
 export type Row = SuccessionRow<number, number>;
+export type Decided = LockDecided | ListDecided;
 export type Asked = Ask<number, number>;
 
 export const VALUES: Values<number, number> = {

@@ -9,8 +9,8 @@
  * it moves upon its own release, or to the first heir when its lease is over. 4. In a later term
  * the list is orphaned until `untilMs`: a leader that was deposed may still hand over along it. No
  * one but its members is granted then, and who is a member is taken at its word, as it cannot know
- * its token otherwise; one that names no token is told to come again. 5. An heir that was told ends its lease before `untilMs`. 6. An heir that
- * asks again was not told, and nobody behind it can be.
+ * its token otherwise; one that names no token is told to come again. 5. An heir that was told ends
+ * its lease before `untilMs`. 6. An heir that asks again was not told, and nobody behind it can be.
  */
 
 /** What a row knows of one grant, made or to come. */
@@ -70,16 +70,10 @@ export interface Values<Bytes, Int> {
   readonly next: (token: Int) => Int;
 }
 
-export type Decided =
-  | "locked"
-  | "extended"
-  | "unlocked"
-  | "busy"
-  | "must-retry"
-  | "invalid-owner"
-  | "not-held"
-  | "written"
-  | "stale";
+export type LockDecided =
+  "locked" | "extended" | "unlocked" | "busy" | "must-retry" | "invalid-owner" | "not-held";
+/** Of a list. */
+export type ListDecided = "written" | "stale";
 
 type Row<Bytes, Int> = SuccessionRow<Bytes, Int>;
 
@@ -159,7 +153,7 @@ export function extend<Bytes, Int>(
   row: Row<Bytes, Int>,
   when: When,
   word: Word<Bytes, Int> & Pick<Heir<Bytes, Int>, "leaseMs" | "note">,
-): Decided {
+): LockDecided {
   const { owner, token, leaseMs, note } = word;
   settle(row, when);
   if (!row.isHeld) return "not-held";
@@ -187,7 +181,7 @@ export function unlock<Bytes, Int>(
   row: Row<Bytes, Int>,
   when: When,
   word: Word<Bytes, Int>,
-): Decided {
+): LockDecided {
   const { owner, token } = word;
   settle(row, when);
   if (!row.isHeld) return "not-held";
@@ -198,7 +192,7 @@ export function unlock<Bytes, Int>(
 }
 
 /** F3, F4: in the term of the list the heirs are void, as none of them can have been told. */
-export function forceUnlock<Bytes, Int>(row: Row<Bytes, Int>, when: When, token: Int): Decided {
+export function forceUnlock<Bytes, Int>(row: Row<Bytes, Int>, when: When, token: Int): LockDecided {
   settle(row, when);
   const isOld = isOrphaned(row, when);
   if (!row.isHeld || (!isOld && row.endMs <= when.nowMs)) return "not-held";
@@ -213,7 +207,7 @@ function tryOrphaned<Bytes, Int>(
   row: Row<Bytes, Int>,
   when: When,
   ask: Ask<Bytes, Int>,
-): Decided {
+): LockDecided {
   const { base } = row;
   if (same(base.owner, ask.owner)) {
     if (base.waitId !== ask.waitId || ask.attempt <= base.attempt) return "must-retry";
@@ -234,7 +228,7 @@ export function tryLock<Bytes, Int>(
   row: Row<Bytes, Int>,
   when: When,
   ask: Ask<Bytes, Int>,
-): Decided {
+): LockDecided {
   settle(row, when);
   if (isOrphaned(row, when)) return tryOrphaned(values, row, when, ask);
   if (row.isHeld && row.endMs > when.nowMs) {
@@ -263,7 +257,7 @@ function write<Bytes, Int>(
   list: Heir<Bytes, Int>[],
   added: readonly Ask<Bytes, Int>[],
   horizonMs: number,
-): Decided {
+): ListDecided {
   for (const ask of added) {
     const isOwn = ({ owner }: Grant<Bytes, Int>): boolean => same(owner, ask.owner);
     if (isOwn(row.base) || list.some(isOwn)) continue;
@@ -287,7 +281,7 @@ export function setHeirs<Bytes, Int>(
   kept: number,
   added: readonly Ask<Bytes, Int>[],
   horizonMs: number,
-): Decided {
+): ListDecided {
   settle(row, when);
   if (!row.isHeld || row.base.token !== base || isOrphaned(row, when)) return "stale";
   if (kept > row.heirs.length) return "stale";
@@ -302,7 +296,7 @@ export function appendHeirs<Bytes, Int>(
   last: Int,
   added: readonly Ask<Bytes, Int>[],
   horizonMs: number,
-): Decided {
+): ListDecided {
   settle(row, when);
   const end = row.heirs[row.heirs.length - 1] ?? row.base;
   if (!row.isHeld || end.token !== last || isOrphaned(row, when)) return "stale";
