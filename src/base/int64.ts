@@ -61,6 +61,12 @@ export class Int64 {
     return this.isSafe() ? String(this.toNumber()) : this.toBigInt().toString();
   }
 
+  /** `count`: a small number, not negative. Wraps around. */
+  plus(count: number): Int64 {
+    const low = (this.low >>> 0) + count;
+    return new Int64(this.high + Math.floor(low / TWO_POWER_32), low);
+  }
+
   equals(other: Int64): boolean {
     return this.low === other.low && this.high === other.high;
   }

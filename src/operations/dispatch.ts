@@ -58,8 +58,8 @@ export class Dispatch {
       const elsewhere: Elsewhere = (partition, isUnowned) => {
         if (!mayForward(context)) return this.sendBack(request, finish);
         if (!this.serving.canSend(request)) return this.endAtLevel(request, finish);
-        const carryOut = (onward: Elsewhere): void => {
-          this.carryOut(request, context, finish, onward, family);
+        const carryOut = (onwardRequest: SingleRequest, onward: Elsewhere): void => {
+          this.carryOut(onwardRequest, context, finish, onward, family);
         };
         new Journey(this.serving, request, context, finish, carryOut).goOn(partition, isUnowned);
       };

@@ -6,9 +6,11 @@
  * nothing. 2. Each step is one hop from here (P-109): whoever is asked asks nobody else. 3. A move
  * of a key range is waited for until the deadline of the request, and by nothing shorter (C12); a
  * leader that is missing by what the forwarder allows, counted anew after each such wait. 4. A
- * journey ends once.
+ * journey ends once. 5. Of a wait, whoever is asked next gets a higher try: what an earlier one was
+ * told, nobody hears (Q14).
  */
 import { META_PARTITION, type PartitionId } from "../base/ids.js";
+import { Int64 } from "../base/int64.js";
 import type { DataAnswer, Refusal } from "./api/answers.js";
 import type { GroupAccess } from "./api/host-view.js";
 import type { Leaving } from "../host/waiting/queue.js";
@@ -35,6 +37,8 @@ export class Journey implements ForwardTask, WaitHolder {
   /** Version of the map by which the request was placed last. */
   private usedVersion: number;
   private askedMs = 0;
+  /** How often it was asked of somebody behind the first time. */
+  private steps = 0;
   /** Of the call by which another node was asked last. */
   private callId = 0;
   /** That it is passed on to the leader of. */
@@ -46,7 +50,7 @@ export class Journey implements ForwardTask, WaitHolder {
     private readonly given: SingleRequest,
     private readonly context: RequestContext,
     private readonly finish: (answer: DataAnswer) => void,
-    private readonly carryOut: (elsewhere: Elsewhere) => void,
+    private readonly carryOut: (request: SingleRequest, elsewhere: Elsewhere) => void,
   ) {
     this.usedVersion = serving.placement.mapVersion;
   }
@@ -99,7 +103,7 @@ export class Journey implements ForwardTask, WaitHolder {
 
   here(_group: GroupAccess, moved: () => void): void {
     const { partition } = this;
-    this.carryOut((next, isUnowned) => {
+    this.carryOut(this.request, (next, isUnowned) => {
       if (!isUnowned && next === partition) moved();
       else this.goOn(next, isUnowned);
     });
@@ -116,7 +120,7 @@ export class Journey implements ForwardTask, WaitHolder {
     const again = (): void => {
       this.progress = { tries: 0, giveUpMs: 0 };
       this.usedVersion = this.serving.placement.mapVersion;
-      this.carryOut((partition, isUnowned) => this.goOn(partition, isUnowned));
+      this.carryOut(this.request, (partition, isUnowned) => this.goOn(partition, isUnowned));
     };
     this.pauses ??= new MovePauses(this.serving.moveWaits, this.context.deadlineMs);
     this.pauses.next(this.usedVersion, again, (refusal) => this.mustRetry(refusal));
@@ -131,13 +135,14 @@ export class Journey implements ForwardTask, WaitHolder {
     this.mustRetry(refusal);
   }
 
-  /** The request as another node is asked: of its wait, what is left. */
+  /** The request as it is asked next: of its wait, what is left, as a higher try (Q14). */
   get request(): SingleRequest {
     const request = this.given;
     const { wait } = this.context;
     if (wait === undefined || request.kind !== "try-lock") return request;
     const leftMs = Math.ceil(wait.waitUntilMs - this.serving.ports.clock.monotonicMs());
-    return { ...request, waitMs: Math.max(1, leftMs) };
+    const tryNumber = (request.tryNumber ?? Int64.ZERO).plus(++this.steps);
+    return { ...request, waitMs: Math.max(1, leftMs), tryNumber };
   }
 
   private get hasLeft(): boolean {

@@ -206,9 +206,7 @@ export class Call implements Expiring {
     if (!this.repeatable(error)) {
       return this.settleWith(this.doubtful ? doubted(error) : error);
     }
-    if (this.doubtful && this.operation.again !== undefined) {
-      this.request = this.operation.again(this.request);
-    }
+    if (this.operation.again !== undefined) this.request = this.operation.again(this.request);
     this.backoff ??= new Backoff(this.host.platform);
     const waitMs = Math.min(WAIT_MAX_MS, this.backoff.nextMs(error.retryAfterMs));
     this.waiting = this.host.platform.after(waitMs, () => {

@@ -68,7 +68,7 @@ export interface Operation<Request, Answer, Result> {
   waits?(request: Request): boolean;
   /** May a try whose outcome is unknown be followed by another? */
   repeat(request: Request): boolean;
-  /** The request of a repeat after such a try; default: the same. */
+  /** The request of a repeat after any try; default: the same. */
   again?(request: Request): Request;
   /** `doubtful`: an earlier try of this call may have taken effect. */
   settle(answer: Answer, request: Request, doubtful: boolean): Result;

@@ -7,11 +7,11 @@
  * background; while its try is under way, only after that: nothing orders a release behind a grant
  * that is still on its way.
  */
-import { randomBytes } from "node:crypto";
 import { onAbort } from "../time/pause.js";
 import { CancelledError, ClosedError, TimeoutError } from "../values/errors.js";
 import {
   changeGrant,
+  newWait,
   tryExtend,
   tryLock,
   unlock,
@@ -108,9 +108,8 @@ export class Acquisition {
     const { request, waitMs, retryMs, deadlineMs } = this.wish;
     const startMs = clock.nowMs();
     const leftMs = (): number => startMs + waitMs - clock.nowMs();
-    const waitId = randomBytes(8).readBigUInt64BE();
     let tried: TryLockRequest = request;
-    if (waitMs > 0) tried = { ...request, leftMs, waitId, tryNumber: 1n };
+    if (waitMs > 0) tried = { ...request, ...newWait(leftMs) };
     for (;;) {
       const calling = this.calling(startMs + deadlineMs, { trace });
       const askedMs = clock.nowMs();
@@ -121,9 +120,7 @@ export class Acquisition {
       }
       const leftToWaitMs = leftMs();
       if (leftToWaitMs <= 0) return null;
-      if (tried.tryNumber !== undefined) {
-        tried = { ...tried, tryNumber: tried.tryNumber + 65_536n };
-      }
+      if (tried.nextTry !== undefined) tried = { ...tried, tryNumber: tried.nextTry() };
       // It waited at the service, and keeps its place there for a moment.
       if (answer.waitedMs !== null && clock.nowMs() - askedMs >= retryMs) continue;
       const jitteredMs = retryMs * (0.5 + this.caller.platform.random());

@@ -4,6 +4,7 @@
  * Invariants: 1. Busy, a missing lock and another owner are results; everything else that is no
  * success is an error.
  */
+import { randomBytes } from "node:crypto";
 import { decodeText } from "../../base/bytes.js";
 import type { Int64Halves, ProtoReader, ProtoWriter } from "../../proto/codec.js";
 import * as messages from "../../proto/generated/locks.js";
@@ -40,6 +41,8 @@ export interface TryLockRequest extends LockRequest {
   /** Names the acquire that this is a try of; the number rises with each repeat (uint64). */
   readonly waitId?: bigint;
   readonly tryNumber?: bigint;
+  /** The number of the next try of that acquire, whoever makes it; absent: it has none. */
+  readonly nextTry?: () => bigint;
 }
 export interface LockInfoRequest {
   readonly resource: string;
@@ -196,6 +199,15 @@ const WAIT_SLICE_MS = 60_000;
 /** Between the numbers of two tries: nodes that forward count in between. */
 const TRY_STEP = 65_536n;
 
+/** A wait that begins: all its tries, and what they have in common (Q14). */
+export function newWait(
+  leftMs: () => number,
+): Required<Pick<TryLockRequest, "leftMs" | "waitId" | "tryNumber" | "nextTry">> {
+  let tryNumber = 1n;
+  const nextTry = (): bigint => (tryNumber += TRY_STEP);
+  return { leftMs, waitId: randomBytes(8).readBigUInt64BE(), tryNumber, nextTry };
+}
+
 function waitMsOf({ leftMs }: TryLockRequest): number {
   if (leftMs === undefined) return 0;
   return Math.max(0, Math.min(WAIT_SLICE_MS, Math.ceil(leftMs())));
@@ -231,9 +243,8 @@ export const tryLock: Operation<TryLockRequest, TryLockAnswer, LockGrant> = {
   waits: ({ leftMs }) => leftMs !== undefined,
   repeat: () => true,
   again: (request) => {
-    return request.tryNumber === undefined
-      ? request
-      : { ...request, tryNumber: request.tryNumber + TRY_STEP };
+    const { nextTry } = request;
+    return nextTry === undefined ? request : { ...request, tryNumber: nextTry() };
   },
   settle({ type, fencingToken, ...wait }, request, doubtful) {
     if (type === LOCKED) return { acquired: true, fencingToken, doubtful, ...wait };

@@ -20,7 +20,14 @@ import { ClosedError, InvalidInputError, LockNotAcquiredError } from "../values/
 import { Acquisition } from "./lock-acquisition.js";
 import { forceUnlock, listAudit, listLocks, type Paged } from "./lock-admin.js";
 import { LockHandle } from "./lock-handle.js";
-import { getLock, tryExtend, tryLock, unlock, type LockRequest } from "./lock-operations.js";
+import {
+  getLock,
+  newWait,
+  tryExtend,
+  tryLock,
+  unlock,
+  type LockRequest,
+} from "./lock-operations.js";
 import {
   noteOf,
   type AcquireOptions,
@@ -243,9 +250,8 @@ export class Locks {
     const { clock } = this.facts;
     const untilMs = clock.nowMs() + durationMs("waitMs", waitMs, 0);
     const leftMs = (): number => untilMs - clock.nowMs();
-    const waitId = randomBytes(8).readBigUInt64BE();
     const deadlineMs = (step.deadlineMs ?? this.facts.caller.deadlineMs) + waitMs;
-    const waiting = { ...request, leftMs, waitId, tryNumber: 1n };
+    const waiting = { ...request, ...newWait(leftMs) };
     return this.facts.caller.call(tryLock, waiting, { ...step, deadlineMs });
   }
 

@@ -1,5 +1,6 @@
 /** Requests that wait for locks at a node that does not lead. */
 import t from "tap";
+import { Int64 } from "../../../../src/base/int64.js";
 import { LockType } from "../../../../src/base/result-types.js";
 import type { LockAnswer, WaitControl } from "../../../../src/operations/api/requests.js";
 import { info, lock, unlock } from "../../../doubles/operations/fixture.js";
@@ -53,6 +54,34 @@ t.test("Q1 Q6 a wait at another node is granted, and counts from when that took 
   trio.world.settle();
   t.match(b.answers, [{ type: LockType.locked, leaseLeftMs: LEASE_MS }]);
   t.ok((b.answers[0]?.waitedMs ?? 0) >= 490);
+  t.end();
+});
+
+t.test("Q14 whoever is asked next for a wait is asked by a higher try, and once", (t) => {
+  const trio = held();
+  const request = { ...lock("r", "b", LEASE_MS), waitMs: 30_000 };
+  const named = { waitId: Int64.fromNumber(7), tryNumber: new Int64(0, -2) };
+  const context = { deadlineMs: trio.world.timer.nowMs + 1e7, forwardHops: 0, requestId: "t" };
+  const answers: LockAnswer[] = [];
+  trio.node(2).execute({ ...request, ...named }, context, (answer) => void answers.push(answer));
+  trio.world.settle();
+  for (const leader of [3, 2, 1]) {
+    trio.moveAll(leader);
+    trio.world.pass(100);
+  }
+  const tries = trio.sent.flatMap(({ frame }) => {
+    const calls = frame.direction === "calls" ? frame.items : [];
+    return calls.flatMap(({ content }) => {
+      const asked = content?.request;
+      return asked?.kind === "try-lock" ? [asked.tryNumber?.toBigInt() ?? 0n] : [];
+    });
+  });
+  t.equal(tries[0], 0xffff_ffffn, "one more than its own number was asked of itself");
+  t.ok(tries.length >= 3, "they were asked one after the other");
+  t.same(tries, [...new Set(tries)].sort(), "each by a higher one");
+  trio.ask(1, unlock("r", "a"));
+  trio.world.settle();
+  t.match(answers, [{ type: LockType.locked }]);
   t.end();
 });
 
