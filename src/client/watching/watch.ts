@@ -77,6 +77,8 @@ export class Watch implements AsyncIterableIterator<WatchBatch, undefined> {
   private lastSyncId = 0;
   /** Of a log entry that goes on. */
   private partial: WatchEvent[] = [];
+  /** The next batch is not of each change. */
+  private isMerged = false;
   private hasBegun = false;
   private hasStarted = false;
   /** A state is being told. */
@@ -220,7 +222,7 @@ export class Watch implements AsyncIterableIterator<WatchBatch, undefined> {
       case events:
         return this.tell(message);
       case mark:
-        return this.marked(message.cursor);
+        return this.marked(message);
       case synced:
         this.syncs.get(message.syncId)?.resolve(undefined);
         this.syncs.delete(message.syncId);
@@ -245,7 +247,8 @@ export class Watch implements AsyncIterableIterator<WatchBatch, undefined> {
   }
 
   private tell(message: WatchMessage): void {
-    const { events, cursor, initial, merged, reset, more } = message;
+    const { events, cursor, initial, reset, more } = message;
+    this.isMerged ||= message.merged;
     if (more) {
       // It is told as a whole, or not at all: what comes again after a loss comes once.
       this.partial.push(...events);
@@ -253,6 +256,8 @@ export class Watch implements AsyncIterableIterator<WatchBatch, undefined> {
     }
     const all = this.partial.length === 0 ? events : [...this.partial, ...events];
     this.partial = [];
+    const merged = this.isMerged;
+    this.isMerged = false;
     this.isInState ||= reset || initial || merged;
     if (cursor !== null) this.isInState = false;
     this.push({ events: all, cursor, initial, merged, reset });
@@ -267,7 +272,8 @@ export class Watch implements AsyncIterableIterator<WatchBatch, undefined> {
     this.asked = { ...this.asked, fromRevision: last.revision };
   }
 
-  private marked(cursor: string | null): void {
+  private marked({ cursor, merged }: Pick<WatchMessage, "cursor" | "merged">): void {
+    this.isMerged ||= merged;
     if (cursor === null) return;
     if (this.isInState) {
       this.isInState = false;
@@ -365,7 +371,7 @@ export class Watch implements AsyncIterableIterator<WatchBatch, undefined> {
     const isState = this.isInState;
     this.stands({ cursor: null });
     if (answer.events.length > 0 || answer.reset || isState) this.tell(answer);
-    else this.marked(answer.cursor);
+    else this.marked(answer);
     for (const syncId of syncIds) {
       this.syncs.get(syncId)?.resolve(undefined);
       this.syncs.delete(syncId);

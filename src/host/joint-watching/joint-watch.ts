@@ -380,13 +380,14 @@ export class JointWatch implements PartOwner {
     if (this.fromRevision !== null && last !== undefined) {
       this.fromRevision = part.isWhole ? null : BigInt(last.revision);
     }
-    this.deliver({ events, initial, merged, more, cursor: this.cursor() });
+    const isMerged = this.progress.takeGap() || merged;
+    this.deliver({ events, initial, merged: isMerged, more, cursor: this.cursor() });
   }
 
   /** How far the part is. */
-  private note(part: AskedPart, { cursor, staleMs }: PartMessage): void {
-    part.isWhole = cursor !== null;
-    this.progress.note(part.ask.partitions, cursor, this.nowMs() - staleMs);
+  private note(part: AskedPart, message: PartMessage): void {
+    part.isWhole = message.cursor !== null;
+    this.progress.note(part.ask.partitions, message, this.nowMs());
   }
 
   /** Nothing was told in part. */
@@ -401,8 +402,8 @@ export class JointWatch implements PartOwner {
   }
 
   private mark(): void {
-    const staleMs = this.progress.staleMs(this.nowMs());
-    this.deliver({ type: WatchMessageType.mark, cursor: this.cursor(), staleMs });
+    const told = this.progress.told(this.nowMs());
+    this.deliver({ type: WatchMessageType.mark, cursor: this.cursor(), ...told });
   }
 
   private deliver(told: Partial<Draft>): void {

@@ -4,6 +4,7 @@
  * Owns the positions. Invariants: 1. A cursor is that of an ordinary watch of the same kind and
  * name. 2. A position is of a partition that the watch covers.
  */
+import { WatchMessageType } from "../../base/result-types.js";
 import { queryOf } from "../watching/filters.js";
 import {
   type Position,
@@ -13,12 +14,15 @@ import {
   encodePositions,
   within,
 } from "../watching/positions.js";
+import type { PartMessage } from "./parts.js";
 
 export class Progress {
   private readonly positions = new Map<number, Position>();
   /** By partition, when it was level last (monotonic ms). */
   private readonly levelMs = new Map<number, number>();
   private readonly query: string;
+  /** Revisions are gone, and nothing was told behind that (W8). */
+  private hasGap = false;
 
   constructor(
     { kind, name }: { readonly kind: number; readonly name: string },
@@ -38,9 +42,11 @@ export class Progress {
     return [...at.keys()].every((each) => partitions.has(each)) ? "ours" : "other";
   }
 
-  /** A part of these partitions came to the cursor; null: that is not known. */
-  note(partitions: readonly number[], cursor: string | null, levelMs: number): void {
-    for (const each of partitions) this.levelMs.set(each, levelMs);
+  /** A part of these partitions told this at `nowMs`: how far it is, if it has a cursor. */
+  note(partitions: readonly number[], message: PartMessage, nowMs: number): void {
+    const { type, cursor, merged, staleMs } = message;
+    this.hasGap ||= type === WatchMessageType.mark && merged;
+    for (const each of partitions) this.levelMs.set(each, nowMs - staleMs);
     const at = cursor === null ? null : this.decoded(cursor, partitions);
     if (at === null || at === "foreign") return;
     for (const [partition, position] of within(at, partitions)) {
@@ -61,6 +67,14 @@ export class Progress {
 
   clear(): void {
     this.positions.clear();
+    this.hasGap = false;
+  }
+
+  /** Whether what is told now is the first behind revisions that are gone. */
+  takeGap(): boolean {
+    const { hasGap } = this;
+    this.hasGap = false;
+    return hasGap;
   }
 
   /** Null: of all partitions. */
@@ -68,6 +82,11 @@ export class Progress {
     const { positions } = this;
     const told = partitions === null ? positions : within(positions, partitions);
     return encodePositions(this.query, clusterMark(this.clusterId()), told);
+  }
+
+  /** What a mark says. */
+  told(nowMs: number): { readonly staleMs: number; readonly merged: boolean } {
+    return { staleMs: this.staleMs(nowMs), merged: this.hasGap };
   }
 
   /** For how long some partition may not have been level with its leader (ms). */

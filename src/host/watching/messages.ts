@@ -70,7 +70,10 @@ export interface WatchMessage {
   readonly cursor: string | null;
   /** Part of the state at the start. */
   readonly initial: boolean;
-  /** Newest states of names that changed, not each change (W6). */
+  /**
+   * Newest states of names that changed, not each change (W6); or revisions that are gone were left
+   * out before it (W8), of a mark too.
+   */
   readonly merged: boolean;
   /** Forget what you know: the whole state follows (W7). */
   readonly reset: boolean;

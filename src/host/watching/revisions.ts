@@ -2,8 +2,8 @@
  * The retained revisions of one key above a given one, told one by one (W8).
  *
  * Owns how far it is. Invariants: 1. It tells what was the newest revision when it began as the
- * last; what comes behind that is for the history. 2. What is gone is left out, and the first
- * message says so.
+ * last; what comes behind that is for the history. 2. What is gone is left out, and it says so at
+ * once: with the first revisions that it tells, or with nothing where all are gone.
  */
 import { WatchEventType } from "../../base/result-types.js";
 import { type WatchEvent, eventBytes, watchEvent } from "../../machine/events.js";
@@ -18,7 +18,8 @@ export class Revisions {
   /** The last revision that was looked at, and the one to end with. */
   private at: number;
   private readonly last: number;
-  private isFirst = true;
+  /** Some are gone, and that was not said yet. */
+  private isCut: boolean;
 
   constructor(
     private readonly name: string,
@@ -27,39 +28,40 @@ export class Revisions {
   ) {
     this.key = textToByteKey(name);
     this.at = from;
-    this.last = state?.rows.key(this.key)?.revision ?? -1;
+    const row = state?.rows.key(this.key) ?? null;
+    this.last = row?.revision ?? -1;
+    this.isCut = row === null ? from >= 0 : !keepsAll(row, from);
   }
 
   get isDone(): boolean {
     return this.at >= this.last;
   }
 
-  /** As many as fit a message. */
+  /** As many as fit a message. `merged`: some before or among them are gone. */
   next({ rows, leaseMs }: WatchedState): { events: WatchEvent[]; merged: boolean } {
     const row = rows.key(this.key);
     const events: WatchEvent[] = [];
     let sizeBytes = 0;
-    let isWhole = true;
     while (!this.isDone && sizeBytes < WATCH_MESSAGE_BYTES) {
       const next = row === null ? null : nextKept(row, this.at);
       if (row === null || next === null || next > this.last) {
-        isWhole = false;
+        this.isCut = true;
         this.at = this.last;
         break;
       }
-      if (next !== this.at + 1) isWhole = false;
+      if (next !== this.at + 1) this.isCut = true;
       this.at = next;
       const event =
         next === row.revision ? keyEvent(this.name, row, leaseMs) : this.kept(rows, next);
       if (event === null) {
-        isWhole = false;
+        this.isCut = true;
         continue;
       }
       events.push(event);
       sizeBytes += eventBytes(event);
     }
-    const merged = this.isFirst && !isWhole;
-    if (events.length > 0) this.isFirst = false;
+    const merged = this.isCut;
+    this.isCut = false;
     return { events, merged };
   }
 
@@ -79,4 +81,15 @@ function nextKept({ kept, revision }: KvRow, at: number): number | null {
     return Math.max(first, at + 1);
   }
   return revision > at ? revision : null;
+}
+
+/** Every revision above `at` is retained; where its revisions began anew since, none of them is. */
+function keepsAll(row: KvRow, at: number): boolean {
+  let next = at;
+  while (next < row.revision) {
+    const kept = nextKept(row, next);
+    if (kept !== next + 1) return false;
+    next = kept;
+  }
+  return next === row.revision;
 }

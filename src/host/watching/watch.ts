@@ -75,6 +75,8 @@ export class Watch implements FilterWatch, DueItem, Scanner {
   /** What was told before the state that is compared; null: none is. */
   private before: Positions | null = null;
   private revisions: Revisions | null = null;
+  /** Revisions are gone: the next event says so, and each mark before it (W8). */
+  private owesMerged = false;
 
   constructor(
     readonly id: number,
@@ -159,7 +161,8 @@ export class Watch implements FilterWatch, DueItem, Scanner {
     if (!this.isRunning) return;
     if (this.scan?.mode === "quiet") this.setScan(null);
     // Half of a state was told, or nothing can be compared.
-    if (this.scan?.mode === "initial" || this.revisions !== null) this.startOver();
+    const isHalf = this.scan?.mode === "initial" || this.revisions !== null || this.owesMerged;
+    if (isHalf) this.startOver();
     else this.compare(reason, strange);
     this.audience.news(this);
   }
@@ -182,6 +185,7 @@ export class Watch implements FilterWatch, DueItem, Scanner {
     this.home.tally.resets++;
     this.wantsReset = true;
     this.revisions = null;
+    this.owesMerged = false;
     this.startScan("initial", null);
   }
 
@@ -219,7 +223,7 @@ export class Watch implements FilterWatch, DueItem, Scanner {
    * compared because its place is not in the history any more.
    */
   get sharedPlace(): number {
-    if (!this.isRunning || !this.isCreated || this.skip !== null) return -1;
+    if (!this.isRunning || !this.isCreated || this.skip !== null || this.owesMerged) return -1;
     if (this.place.number < this.filter.first) return -1;
     const isPlain = this.scan === null && this.revisions === null && this.place.offset === 0;
     return isPlain ? this.place.number : -1;
@@ -262,7 +266,7 @@ export class Watch implements FilterWatch, DueItem, Scanner {
   /** Where it could go on elsewhere; null: nothing whole was told. */
   get standing(): string | null {
     const isInState = this.scan?.mode === "initial" || this.revisions !== null;
-    return this.isCreated && !isInState ? this.cursor() : null;
+    return this.isCreated && !isInState && !this.owesMerged ? this.cursor() : null;
   }
 
   private cursor(): string {
@@ -294,7 +298,7 @@ export class Watch implements FilterWatch, DueItem, Scanner {
     const isWhole = scan === null && !next.isCut;
     const cursor = isWhole ? this.cursor() : null;
     const { events, isCut: more, appliedMs } = next;
-    return told(draft({ events, cursor, more }), appliedMs);
+    return told(draft({ events, cursor, more, merged: this.owed() }), appliedMs);
   }
 
   private take({ place, positions }: Told): void {
@@ -335,8 +339,8 @@ export class Watch implements FilterWatch, DueItem, Scanner {
       if (event !== null) events.push(event);
     }
     if (events.length === 0) return WORKED;
-    const isInitial = scan.mode === "initial";
-    return told(draft({ events, initial: isInitial, merged: scan.mode === "merged" }));
+    const merged = this.owed() || scan.mode === "merged";
+    return told(draft({ events, initial: scan.mode === "initial", merged }));
   }
 
   private stale(): { readonly staleMs: number } {
@@ -349,18 +353,28 @@ export class Watch implements FilterWatch, DueItem, Scanner {
     const state = home.state(partition);
     if (state === null) return { kind: "lost", partition };
     const { events, merged } = revisions.next(state);
+    this.owesMerged ||= merged;
     if (revisions.isDone) this.revisions = null;
     const cursor = this.revisions === null && this.scan === null ? this.cursor() : null;
     const shown = events.map((event) => wanted(event, request)).filter((event) => event !== null);
     if (shown.length === 0) return WORKED;
-    return told(draft({ events: shown, merged, cursor }));
+    return told(draft({ events: shown, merged: this.owed(), cursor }));
+  }
+
+  /** Whether the events that are told now are the first behind a gap. */
+  private owed(): boolean {
+    const isOwed = this.owesMerged;
+    this.owesMerged = false;
+    return isOwed;
   }
 
   private mark(): Step {
     if (!this.wantsMark) return NOTHING;
     this.wantsMark = false;
     this.positions = this.home.positionsNow(this.filter);
-    return told(draft({ type: WatchMessageType.mark, cursor: this.cursor(), ...this.stale() }));
+    // Whoever goes on from here is not told of the gap again.
+    const rest = { cursor: this.cursor(), merged: this.owesMerged, ...this.stale() };
+    return told(draft({ type: WatchMessageType.mark, ...rest }));
   }
 }
 

@@ -109,6 +109,7 @@ class Poll implements WatchReceiver {
       if (!this.take(message)) return;
     } else if (message.type === mark) {
       this.staleMs = message.staleMs;
+      this.merged ||= message.merged;
       return this.answer();
     }
     if (message.cursor === null) return;

@@ -166,6 +166,29 @@ t.test(
   },
 );
 
+t.test(
+  "W8 a mark that says that revisions are gone: the next batch does, on other nodes too",
+  async (t) => {
+    const { client, opened } = await grpcFront(t);
+    const watch = client.watch.key("k", { fromRevision: 3n });
+    const first = taken(watch);
+    const near = await opened(1);
+    near.deliver({ type: created });
+    near.deliver({ type: mark, cursor: "a", merged: true });
+    near.deliver({ type: ended, end: WatchEnd.shuttingDown });
+    const far = await opened(2);
+    t.match(far.calls[0], { request: { cursor: "a", fromRevision: null } });
+    far.deliver({ type: created, cursor: "a" });
+    const part = { events: [watchEvent({})], more: true };
+    far.deliver(part);
+    far.deliver({ events: [watchEvent({ name: "l" })], cursor: "b" });
+    t.match(await first, { events: [{ name: "k" }, { name: "l" }], merged: true });
+    far.deliver({ events: [watchEvent({})], cursor: "c" });
+    t.match(await taken(watch), { merged: false });
+    await watch.return();
+  },
+);
+
 t.test("W4 a state is told in parts, and whole when a batch has a cursor", async (t) => {
   const { client, opened } = await grpcFront(t);
   const watch = client.watch.prefix("", { initial: true });

@@ -122,6 +122,10 @@ t.test(
     fifth.deliver({ type: created });
     fifth.deliver({ events: [watchEvent({ revision: 5 })], cursor: "r5" });
     t.match(await revisions, { events: [{ revision: 5 }], cursor: "r5" });
+    const [gone, sixth] = await poll({ fromRevision: 4 });
+    sixth.deliver({ type: created });
+    sixth.deliver({ type: mark, cursor: "later", merged: true });
+    t.match(await gone, { events: [], cursor: "later", merged: true }, "W8");
   },
 );
 

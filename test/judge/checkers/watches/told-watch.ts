@@ -81,6 +81,8 @@ export class ToldWatch {
   private tellsRevisions = false;
   /** Of what was there when it stood, some may be gone: it was said so (W8). */
   private hasGone = false;
+  /** As it was, with nothing told behind that: the next events are changes, and merged. */
+  private owesGone = false;
   private createdMs = 0;
   private owesEach = false;
   private hasBegun = false;
@@ -107,6 +109,7 @@ export class ToldWatch {
     this.isScanning = false;
     this.tellsRevisions = false;
     this.hasGone = false;
+    this.owesGone = false;
     if (mark !== null) {
       this.standing = copyOf(mark.standing);
       return;
@@ -135,17 +138,21 @@ export class ToldWatch {
     const { order } = this.findings;
     if (!this.hasBegun) this.breach(order, "is told something before it is created");
     if (message.reset) this.forget();
-    if (this.tellsRevisions && message.merged) this.hasGone = true;
+    if (this.tellsRevisions && message.merged) {
+      this.hasGone = true;
+      this.owesGone = message.events.length === 0;
+    }
     if (message.merged || message.reset) this.notExact(message.reset ? "told anew" : "merged");
     for (const event of message.events) {
       order.count("events");
       this.admissible(event);
       // Retained revisions are changes, merged where some are gone: of one entry's but the last
       // never stood.
-      const isState = message.merged && !this.tellsRevisions;
+      const isState = message.merged && !this.tellsRevisions && !this.owesGone;
       if (message.initial || isState) this.state(event, message);
       else this.change(event);
     }
+    if (message.events.length > 0) this.owesGone = false;
     const { cursor } = message;
     if (cursor === null) return null;
     if (this.isScanning || this.tellsRevisions) this.standing.untilMs = message.sentMs;
@@ -159,6 +166,7 @@ export class ToldWatch {
     this.standing = nothingKnown();
     this.indexes.clear();
     this.tellsRevisions = false;
+    this.owesGone = false;
     this.beginScan();
     this.findings.order.count("resets");
   }
