@@ -9,28 +9,12 @@ import {
 } from "../sim/planted/mutations.js";
 import { compileSource, type Edit, editedSources, plantedModules, sourceOf } from "./edits.js";
 import { mutations as coreMutations } from "./mutations.js";
-import { hostingBugs } from "./hosting.js";
+import { bugsOfRecords } from "./list/bugs.js";
 import { heirBugs } from "./locks/heirs.js";
-import { moverBugs } from "./ranges/mover.js";
-import { movedRangeBugs } from "./ranges/requests.js";
-import { placementBugs } from "./placement.js";
-import { placerBugs } from "./placer.js";
-import { recordBugs } from "./records.js";
-import { rangeBugs } from "./ranges/machine.js";
-import { backupBugs } from "./backups/machine.js";
-import { reportBugs } from "./reports.js";
 
 const all = [
   ...coreMutations,
-  ...recordBugs,
-  ...hostingBugs,
-  ...placementBugs,
-  ...placerBugs,
-  ...backupBugs,
-  ...reportBugs,
-  ...movedRangeBugs,
-  ...rangeBugs,
-  ...moverBugs,
+  ...bugsOfRecords,
   ...heirBugs,
   ...nodeMutations,
   ...openNodeMutations,

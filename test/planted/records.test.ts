@@ -21,6 +21,9 @@ const SEEDS = "60";
 /** Moments at which a node dies: enough, too, and so many that one falls where a replica is gone. */
 const DEATHS = "40";
 
+/** Text files are no part of a tree. */
+const SCENARIOS = join(root, "test", "unit", "machine", "heirs", "scenarios");
+
 const tried = parts.of(bugs);
 
 t.setTimeout(parts.isAll ? 3_600_000 : 560_000);
@@ -31,10 +34,12 @@ async function failing(file: string, modules: ReadonlyMap<string, string>): Prom
   const folder = mkdtempSync(join(tmpdir(), "svc-planted-"));
   try {
     const path = `test/unit/${file}.js`;
-    const folders = ["src", "test/doubles", "test/judge", "test/unit/grpc", "perf/micro"];
+    const helpers = ["test/doubles", "test/golden", "test/judge", "test/unit/grpc", "perf/micro"];
+    const folders = ["src", ...helpers];
     growTree(folder, folders, [path], modules);
     symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
-    const env = { ...process.env, SVC_PLACEMENT_SEEDS: SEEDS, SVC_HOSTING_DEATHS: DEATHS };
+    const few = { SVC_PLACEMENT_SEEDS: SEEDS, SVC_HOSTING_DEATHS: DEATHS };
+    const env = { ...process.env, ...few, SVC_LOCK_SCENARIOS: SCENARIOS };
     const said = await new Promise<string>((resolve) => {
       execFile(
         process.execPath,

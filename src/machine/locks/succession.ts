@@ -158,7 +158,9 @@ export function extend<Bytes, Int>(
   settle(row, when);
   if (!row.isHeld) return "not-held";
   if (isVague(values, row, when, word)) return "must-retry";
-  if ((token ?? row.base.token) === row.base.token && row.endMs <= when.nowMs) return "not-held";
+  const isOther = token !== null && token !== row.base.token;
+  // The lease that is over says nothing of an heir's that was told by a leader of before.
+  if (row.endMs <= when.nowMs && !(isOther && isOrphaned(row, when))) return "not-held";
   if (!claim(values, row, when, owner, token)) return "invalid-owner";
   if (note !== null) row.base = { ...row.base, note };
   row.endMs = when.nowMs + leaseMs;

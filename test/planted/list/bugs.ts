@@ -1,6 +1,7 @@
 /** Every planted bug that a test of one room has to see, in the order of the table in README.md. */
 import { backupBugs } from "../backups/machine.js";
 import { forcedBugs } from "../locks/forced.js";
+import { heirRowBugs } from "../locks/heir-rows.js";
 import { hostingBugs } from "../hosting.js";
 import { placementBugs } from "../placement.js";
 import { placerBugs } from "../placer.js";
@@ -25,6 +26,7 @@ export const bugsOfRecords: readonly RecordBug[] = [
   ...moverBugs,
   ...waitingBugs,
   ...forcedBugs,
+  ...heirRowBugs,
   ...watchingBugs,
   ...jointWatchingBugs,
 ];
