@@ -170,6 +170,9 @@ export function overwrittenBy(command: Command): { sort: NameSort; name: string 
     case "lock-heir":
     case "try-unlock":
     case "unlock-grant":
+    // Of an heir, whose predecessor's lease is over.
+    case "extend-grant":
+    case "force-unlock":
       return { sort: "lock", name: command.resource };
     default:
       return null;

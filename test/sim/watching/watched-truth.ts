@@ -10,7 +10,7 @@ import { decodeText } from "../../../src/base/bytes.js";
 import { KvType, LockType, SequenceType, WatchEventType } from "../../../src/base/result-types.js";
 import type { Replica } from "../../../src/host/group/replica.js";
 import type { Node } from "../../../src/host/node.js";
-import type { Command, Outcome } from "../../../src/machine/commands/command.js";
+import type { Command, Handover, Outcome } from "../../../src/machine/commands/command.js";
 import { LockState } from "../../../src/machine/locks/lock-row.js";
 import { textToByteKey } from "../../../src/machine/store/keys.js";
 import {
@@ -142,6 +142,7 @@ export class WatchedTruth {
         return this.didKey(partition, machine, command, outcome, add);
       case "try-lock":
       case "lock-with-note":
+      case "lock-heir":
       case "try-extend":
       case "extend-grant":
       case "try-unlock":
@@ -211,8 +212,9 @@ export class WatchedTruth {
     if (kind === "force-unlock" && command.owner !== null) return;
     const id = `lock ${name}`;
     const held = leases.get(id);
-    const { type, token } = outcome;
+    const { type, token, handover } = outcome;
     const sort = "lock";
+    if (handover !== undefined) return this.handedOver(leases, name, handover, add);
     if (type === LockType.locked && held?.token !== token) {
       add({ sort, name, type: WatchEventType.locked, token });
       leases.set(id, { sort, name, endMs: Infinity, revision: 0, token });
@@ -220,6 +222,28 @@ export class WatchedTruth {
       add({ sort, name, type: WatchEventType.unlocked, token: held.token });
       leases.delete(id);
     }
+  }
+
+  /** Along heirs a command may end a grant, and make others, of which all but the last are over. */
+  private handedOver(
+    leases: Map<string, TrueLease>,
+    name: string,
+    { to, isFree }: Handover,
+    add: (what: What) => void,
+  ): void {
+    const id = `lock ${name}`;
+    const sort = "lock";
+    const end = (): void => {
+      const held = leases.get(id);
+      if (held !== undefined) add({ sort, name, type: WatchEventType.unlocked, token: held.token });
+      leases.delete(id);
+    };
+    for (const { token } of to) {
+      end();
+      add({ sort, name, type: WatchEventType.locked, token });
+      leases.set(id, { sort, name, endMs: Infinity, revision: 0, token });
+    }
+    if (isFree) end();
   }
 
   private didSequence(

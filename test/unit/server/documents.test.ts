@@ -61,6 +61,7 @@ t.test("the limits are the program's", (t) => {
     "requests of one owner in one place; time that an empty place is kept": `${limits.LOCK_PLACE_REQUESTS_MAX}; ${limits.LOCK_PLACE_KEPT_MS / 1000} s`,
     "waiting try-locks per batch stream, not counted as items in flight": `${limits.LOCK_STREAM_WAITS_MAX}`,
     "note of a grant; reason of a forced release": `${limits.LOCK_NOTE_MAX_BYTES} bytes`,
+    "heirs of a lock; lease of an heir": `${limits.HEIRS_MAX}, ${limits.HEIRS_MAX_BYTES / 1024} KiB in its row; ${limits.HEIR_LEASE_MAX_MS / 1000} s`,
     "forced releases kept per partition": `${config.lockAuditRetained}`,
     "images and logs that a node ships for backups": `${mib(limits.BACKUP_BYTES_PER_SECOND)}/s; a fifth of the event loop's time while it serves`,
     "watches of a node; of one stream": `${config.watchMaxWatchers}; ${limits.WATCHES_PER_STREAM_MAX}`,
