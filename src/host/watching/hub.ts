@@ -6,7 +6,6 @@
  * made, kept or sent (W15). 4. A turn delivers a bounded number of messages, then input is heard
  * first.
  */
-import { META_PARTITION } from "../../base/ids.js";
 import { WatchEnd, WatchKind } from "../../base/result-types.js";
 import { WATCH_STALE_MAX_MS } from "../../base/limits.js";
 import { DueHeap } from "../waiting/due-heap.js";
@@ -15,6 +14,7 @@ import { Confirmations } from "./confirmations.js";
 import { Expiries } from "./expiries.js";
 import { Feed } from "./feed.js";
 import { type Filter, queryOf, scopeOf } from "./filters.js";
+import { Levels } from "./levels.js";
 import { PART_MOVED, type WatchRequest, type WatchSink, isAcceptable } from "./messages.js";
 import {
   type Positions,
@@ -38,7 +38,6 @@ const BEGIN_MS = 10_000;
 /** One try of a Sync: partitions may be removed meanwhile; and between two (ms). */
 const LEVEL_MS = 1000;
 const LEVEL_AGAIN_MS = 20;
-const META_ALONE: ReadonlySet<number> = new Set([META_PARTITION]);
 /** How often what is old is forgotten (ms). */
 const SWEEP_MS = 1000;
 
@@ -50,6 +49,7 @@ export class WatchHub implements StreamHome, WatchHome {
   readonly turns = new ScanTurns();
   private readonly feed: Feed;
   private readonly confirmations: Confirmations;
+  private readonly levels: Levels;
   private readonly expiries: Expiries;
   private readonly streams = new Set<Stream>();
   private readonly streamOf = new Map<Watch, Stream>();
@@ -71,6 +71,10 @@ export class WatchHub implements StreamHome, WatchHome {
     private readonly settings: WatchSettings,
   ) {
     this.confirmations = new Confirmations(ports);
+    this.levels = new Levels(this.confirmations, {
+      follow: () => this.followMap(),
+      isInDoubt: (filters) => this.isInDoubt(filters),
+    });
     this.feed = new Feed(ports, settings, this.tally, {
       news: () => this.arm(),
       replaced: (partition, reason) => this.replaced(partition, reason),
@@ -144,7 +148,7 @@ export class WatchHub implements StreamHome, WatchHome {
   private start(watch: Watch, stream: Stream, cursor: Positions | "foreign" | null): void {
     const { filter } = watch;
     const untilMs = this.nowMs() + BEGIN_MS;
-    this.levelWithMap([filter], untilMs, (isLevel) => {
+    this.levels.reach([filter], untilMs, (isLevel) => {
       if (!this.streamOf.has(watch)) return;
       if (!isLevel) {
         const [first = null, ...more] = filter.partitions;
@@ -152,25 +156,6 @@ export class WatchHub implements StreamHome, WatchHome {
       }
       for (const partition of filter.partitions) this.levelMs.set(partition, this.nowMs());
       watch.begin(cursor);
-    });
-  }
-
-  /**
-   * `done` when the partitions of the filters are level, and so is the map where they have not what
-   * it says that they have: somebody else may have it by now.
-   */
-  private levelWithMap(
-    filters: readonly Filter[],
-    untilMs: number,
-    done: (isLevel: boolean) => void,
-  ): void {
-    this.confirmations.confirm(partitionsOf(filters), untilMs, (isLevel) => {
-      if (!isLevel || !this.isInDoubt(filters)) return done(isLevel);
-      this.confirmations.confirm(META_ALONE, untilMs, (isMapLevel) => {
-        if (!isMapLevel) return done(false);
-        this.followMap();
-        this.confirmations.confirm(partitionsOf(filters), untilMs, done);
-      });
     });
   }
 
@@ -216,7 +201,7 @@ export class WatchHub implements StreamHome, WatchHome {
 
   level(stream: Stream, filters: readonly Filter[], done: () => void): void {
     const untilMs = this.nowMs() + LEVEL_MS;
-    this.levelWithMap(filters, untilMs, (isLevel) => {
+    this.levels.reach(filters, untilMs, (isLevel) => {
       // Nobody waits for it any more, or it is waited for on: what is on its way is nowhere.
       const isOver = stream.isEmpty || this.isStopped;
       if (isOver || (isLevel && !this.isInDoubt(filters))) done();
@@ -413,9 +398,8 @@ export class WatchHub implements StreamHome, WatchHome {
     if (this.feed.filters.size === 0) return;
     const version = this.ports.mapVersion();
     if (version === this.mapVersion) return;
-    const isFirst = this.mapVersion < 0;
     this.mapVersion = version;
-    if (!isFirst) for (const filter of this.feed.filters.all()) this.follow(filter);
+    for (const filter of this.feed.filters.all()) this.follow(filter);
     this.feed.mapChanged();
   }
 
@@ -441,8 +425,4 @@ export class WatchHub implements StreamHome, WatchHome {
       if (this.feed.filters.size > 0 && !this.isStopped) this.sweepLater();
     });
   }
-}
-
-function partitionsOf(filters: readonly Filter[]): ReadonlySet<number> {
-  return new Set(filters.flatMap(({ partitions }) => [...partitions]));
 }

@@ -155,8 +155,8 @@ export const watchingBugs: readonly RecordBug[] = [
   ),
   recordBug("P-187", "SYNCED waits for nobody", MOVES, "W9 SYNCED waits", [
     HUB,
-    "    this.levelWithMap(filters, untilMs, (isLevel) => {\n      // Nobody",
-    "    this.levelWithMap([], untilMs, (isLevel) => {\n      // Nobody",
+    "    this.levels.reach(filters, untilMs, (isLevel) => {\n      // Nobody",
+    "    this.levels.reach([], untilMs, (isLevel) => {\n      // Nobody",
   ]),
   recordBug("P-187", "a mark overtakes the events before it", MOVES, "W10 P-187 a mark", [
     "src/host/watching/watch.ts",
@@ -205,6 +205,28 @@ export const watchingBugs: readonly RecordBug[] = [
       HUB,
       "    return !this.ports.isClosing() && filters.some((filter) => this.feed.isInDoubt(filter));",
       "    return this.ports.isClosing() && filters.some((filter) => this.feed.isInDoubt(filter));",
+    ],
+  ),
+  recordBug(
+    "P-187",
+    "what the map adds while a watch comes to stand is not waited for",
+    KEY_MOVES,
+    "W2 W5 W14 a start waits",
+    [
+      "src/host/watching/levels.ts",
+      "if (openOf(filters, reached).size === 0) done(true);",
+      "if (reached.size > 0) done(true);",
+    ],
+  ),
+  recordBug(
+    "P-187",
+    "the map of the first watch of a node is taken for the newest",
+    KEY_MOVES,
+    "W2 W5 W14 a start waits",
+    [
+      HUB,
+      "    this.mapVersion = version;\n    for (const filter of",
+      "    const isFirst = this.mapVersion < 0;\n    this.mapVersion = version;\n    if (!isFirst) for (const filter of",
     ],
   ),
   recordBug(

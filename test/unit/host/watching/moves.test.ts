@@ -76,6 +76,55 @@ t.test("W9 W4 a node whose map is old: a barrier, and a start, wait until it kno
   t.end();
 });
 
+/** A node that was down: it has the map of before `k` came to partition 2, and of that the first change. */
+function afterStart(): { bench: WatchBench; cursor: string | null } {
+  const other = new WatchBench();
+  other.places.set("k", 2);
+  const caller = watching(other, WatchKind.key, "k");
+  const bench = new WatchBench();
+  for (const each of [other, bench]) each.apply(2, set("k", "1"));
+  other.apply(2, set("k", "2"));
+  caller.take();
+  for (const group of bench.groups.values()) group.rounds = "held";
+  return { bench, cursor: caller.cursor };
+}
+
+/** The map gives `k` to partition 2, while partition 1 was to come to stand. */
+function moves(bench: WatchBench): void {
+  bench.places.set("k", 2);
+  bench.version++;
+  bench.group(1).release();
+  bench.settle();
+}
+
+t.test("W2 W5 W14 a start waits for partitions too that the map adds meanwhile", (t) => {
+  const { bench, cursor } = afterStart();
+  const caller = watching(bench, WatchKind.key, "k", { cursor });
+  moves(bench);
+  t.same(caller.take(), [], "behind what was told elsewhere it does not begin");
+  bench.apply(2, set("k", "2"));
+  bench.group(2).release();
+  bench.apply(2, set("k", "3"));
+  t.same(caller.take(), ["created", "set k 3 r2"]);
+  t.end();
+});
+
+t.test("W9 a barrier waits for partitions too that the map adds meanwhile", (t) => {
+  const { bench } = afterStart();
+  const caller = watching(bench, WatchKind.key, "k");
+  bench.group(1).release();
+  bench.settle();
+  caller.stream.sync(1, 0);
+  bench.settle();
+  moves(bench);
+  t.same(caller.take(), ["created", "MERGED set k 1", "mark"]);
+  bench.apply(2, set("k", "2"));
+  bench.group(2).release();
+  bench.settle();
+  t.same(caller.take(), ["set k 2 r1", "synced 1"]);
+  t.end();
+});
+
 t.test(
   "W9 a barrier over a partition that was removed meanwhile holds for those that are left",
   (t) => {
