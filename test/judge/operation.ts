@@ -25,6 +25,8 @@ export interface LockOperation {
   readonly fencingToken?: string;
   /** An unlock that nobody asked for: the service may give a grant back by itself (Q9). */
   readonly isGiveBack?: boolean;
+  /** An unlock by force, of the grant that it names (F3, F4). */
+  readonly isForced?: boolean;
 }
 export type CreateOperation = Omit<CreateSequenceRequest, "durability">;
 export type UpdateOperation = Omit<UpdateSequenceRequest, "durability">;

@@ -11,6 +11,7 @@ import type { Model, Need, Step } from "../linear/model.js";
 import {
   type Lease,
   type LeaseTime,
+  ROUNDING_MS,
   leaseKey,
   mayBeOver,
   mayBePast,
@@ -39,6 +40,8 @@ export interface LockModelOptions {
   readonly recordRetentionMs: number;
   /** --lock-max-lease. */
   readonly maxLeaseMs: number;
+  /** So much longer than its lease a grant may be kept that nobody is known to have let go (Q15). */
+  readonly keptMs: number;
 }
 
 const NAME_BYTES_MAX = 1024;
@@ -53,6 +56,7 @@ const SHOWS_GRANT: ReadonlySet<string> = new Set(["Locked", "Extended", "Unlocke
 export const LOCK_OPTIONS: Omit<LockModelOptions, "time" | "ephemeral"> = {
   recordRetentionMs: 3_600_000,
   maxLeaseMs: DAY_MS,
+  keptMs: 0,
 };
 
 /** Whether a change may be meant for the grant with `token` (null: not known, at least `floor`). */
@@ -321,6 +325,8 @@ export class LockModel implements Model<LockState> {
     }
     if (result.type !== "LockDoesNotExist") return [];
     if (!isOpen) return [state];
+    // Unlike a holder, who forces it compares with a lease that runs (F3).
+    if (operation.isForced === true) return this.seenFree(state, step);
     const retentionMs = this.options.ephemeral ? 0 : this.options.recordRetentionMs;
     const dropped = mayBePast(grant.lease, this.options.time, step.toMs, retentionMs);
     return dropped ? [{ ...state, grant: null }] : [];
@@ -331,9 +337,12 @@ export class LockModel implements Model<LockState> {
     if (!this.isHeld(state, step) || state.grant?.owner !== result.owner) return [];
     const { lease } = state.grant;
     const { time } = this.options;
-    const { expiresInMs } = result;
-    if (expiresInMs !== null && !mayRemain(lease, time, step.fromMs, step.toMs, expiresInMs)) {
-      return [];
+    if (result.expiresInMs !== null) {
+      const { keptMs } = this.options;
+      const isLonger = result.expiresInMs > lease.leaseMs + ROUNDING_MS;
+      const isKept = isLonger && result.expiresInMs <= lease.leaseMs + keptMs;
+      const leftMs = isKept ? lease.leaseMs : result.expiresInMs;
+      if (!mayRemain(lease, time, step.fromMs, step.toMs, leftMs)) return [];
     }
     const same = this.withToken(state, result.token);
     return same === null ? [] : [same];

@@ -20,6 +20,7 @@ import {
 import { type BackupPlan, backupPlan } from "./backup-plan.js";
 import { type DisasterPlan, disasterPlan } from "../faults/disaster.js";
 import type { FaultKind } from "../faults/kinds.js";
+import { type HeirWorld, NO_HEIRS, heirWorld } from "../waiting/heirworld.js";
 import { type WaitPlan, waitPlan } from "../waiting/waitplan.js";
 import { NOTHING_ELSE, type WatchedWorld, watchedWorld } from "../watching/watchedworld.js";
 import { type WatchPlan, watchPlan } from "../watching/watchplan.js";
@@ -223,6 +224,17 @@ function watchedWorldOf(seed: number, { hasWatches, besideWatches }: Profile): W
   return watchedWorld(new Prng(seed).fork("what goes on beside watches"), besideWatches ?? null);
 }
 
+/** Drawn apart: a world without heirs is as it was. */
+function heirWorldOf(seed: number, { hasWaits, hasHeirs }: Profile): HeirWorld {
+  if (hasWaits !== true) return NO_HEIRS;
+  return heirWorld(new Prng(seed).fork("heirs of locks"), hasHeirs === true);
+}
+
+function waitPlanOf(seed: number, { hasWaits }: Profile, { waits }: HeirWorld): WaitPlan | null {
+  if (hasWaits !== true) return null;
+  return { ...waitPlan(new Prng(seed).fork("waits")), ...waits };
+}
+
 function keysOf(profile: Profile, drawn: number): number {
   return profile.keys ?? drawn;
 }
@@ -245,6 +257,7 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
   const ranges = rangePlanOf(seed, profile, nodes) ?? beside.ranges;
   const backups = backupPlanOf(seed, profile, nodes);
   const watches = watchPlanOf(seed, profile, beside);
+  const succeeded = heirWorldOf(seed, profile);
   const plan: Plan = {
     seed,
     profile: profileName,
@@ -290,11 +303,12 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
     placer: placed?.placer ?? beside.placer,
     ranges,
     backups,
-    waits: profile.hasWaits === true ? waitPlan(new Prng(seed).fork("waits")) : null,
+    waits: waitPlanOf(seed, profile, succeeded),
     watches,
     disaster: disasterOf(seed, profile, nodes),
     ...(profile.segmentBytes === undefined ? {} : { segmentBytes: profile.segmentBytes }),
     ...beside.others,
+    ...succeeded.others,
     without: [],
   };
   const {

@@ -27,6 +27,8 @@ export interface Profile {
   readonly hasBackups?: boolean;
   /** Many wait for a few locks. */
   readonly hasWaits?: boolean;
+  /** The locks that are waited for have heirs, in every seed; absent: in those that draw it. */
+  readonly hasHeirs?: boolean;
   /** Some tens of watches of all kinds. */
   readonly hasWatches?: boolean;
   /** What goes on beside watches, in every seed; absent: what the seed draws. */
@@ -198,6 +200,19 @@ const WATCHING = {
   faultEveryMs: [1000, 3000, 8000],
 } satisfies Omit<Profile, "name">;
 
+/** Clients that wait for a few locks. */
+const WAITING = {
+  nodes: [3, 3, 3, 4, 5],
+  faults: [...ALL_FAULTS, "kill-leader", "pause-leader", "graceful-stop"],
+  thinkMs: [300],
+  clients: [3],
+  hasWaits: true,
+  operations: { set: 2, get: 2 },
+  keys: 3,
+  ticks: 10_000,
+  faultEveryMs: [1000, 3000, 8000],
+} satisfies Omit<Profile, "name">;
+
 export const PROFILES: Readonly<Record<string, Profile>> = {
   one: {
     name: "one",
@@ -317,20 +332,12 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
   },
   /**
    * Some tens of clients that wait for a few locks, cancel, go away, come back, freeze and forget,
-   * while leaders change.
+   * while leaders change; in half of the seeds the locks are hot and have heirs.
    */
-  waiting: {
-    name: "waiting",
-    nodes: [3, 3, 3, 4, 5],
-    faults: [...ALL_FAULTS, "kill-leader", "pause-leader", "graceful-stop"],
-    thinkMs: [300],
-    clients: [3],
-    hasWaits: true,
-    operations: { set: 2, get: 2 },
-    keys: 3,
-    ticks: 10_000,
-    faultEveryMs: [1000, 3000, 8000],
-    expects: WAITS_SEEN,
+  waiting: { ...{ name: "waiting", ...WAITING }, expects: WAITS_SEEN },
+  /** The same with heirs in every seed. */
+  "waiting-heirs": {
+    ...{ name: "waiting-heirs", ...WAITING, hasHeirs: true },
   },
   /**
    * Some tens of watches of all kinds, slow ones too, that end and go on at other nodes from newer and

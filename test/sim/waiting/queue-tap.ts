@@ -13,7 +13,7 @@ import {
   lockReads,
 } from "../../../src/host/waiting/lock-decisions.js";
 import type { LockQueues } from "../../../src/host/waiting/lock-queues.js";
-import type { Waiter } from "../../../src/host/waiting/queue.js";
+import type { Waiter, Wish } from "../../../src/host/waiting/queue.js";
 import { LockType } from "../../../src/machine/commands/command.js";
 import type { Fifo } from "../../judge/checkers/waits/fifo.js";
 import type { SeenGrant } from "../../judge/checkers/waits/lease-from-grant.js";
@@ -28,16 +28,20 @@ import { type LockResult, objectOf } from "../../judge/operation.js";
 import type { WaitEndsOnce } from "../../judge/checkers/waits/wait-ends-once.js";
 import type { Running, Server } from "../world/server.js";
 import type { World } from "../world/world.js";
+import type { HeirTap, Told } from "./heir-tap.js";
 
 /** It is told by the attempt of the client. */
 const DECIDED: Outcome = { kind: "refused", reason: "decided" };
 /** A try that was made so long ago counts as on its way: it may be made again soon (ms). */
 const TRIED_MS = 100;
+const TRIES: ReadonlySet<string> = new Set(["try-lock", "lock-with-note", "lock-heir"]);
 
 export interface TapChecks {
   readonly fifo: Fifo;
   readonly ends: WaitEndsOnce;
   readonly wakeUps: NoLostWakeUp;
+  /** null: locks have no heirs. */
+  readonly heirs: HeirTap | null;
 }
 
 /** The queues of one group at one node, in one life. */
@@ -47,6 +51,8 @@ interface Tapped {
   readonly seen: Map<string, SeenQueue>;
   readonly tries: Map<string, { open: number; lastMs: number }>;
   readonly requests: WeakMap<Waiter, SeenRequest>;
+  /** Of those that wait, what each says of its wait. */
+  readonly named: Map<SeenRequest, Told>;
 }
 
 export class QueueTap {
@@ -64,6 +70,7 @@ export class QueueTap {
   readonly counts = {
     ...{ asks: 0, "grants with a release": 0, "grants at the end of a lease": 0 },
     ...{ "releases before waiters": 0, left: 0, cancelled: 0, resets: 0 },
+    ...{ "grants in memory": 0, "grants to heirs by entries": 0 },
   };
   /** Tries that were made, by partition. */
   readonly triesOf = new Map<number, number>();
@@ -81,11 +88,15 @@ export class QueueTap {
     if (running === null) return;
     const known = new Map<LockQueues, Tapped>();
     this.tapped.set(server, known);
+    this.checks.heirs?.opened(server);
     const serving = running.operations["serving"];
     const queuesOf = serving.queues.bind(serving);
     serving.queues = (group) => {
       const queues = queuesOf(group);
-      if (!known.has(queues)) known.set(queues, this.tap(server.nodeId, group as Group, queues));
+      if (!known.has(queues)) {
+        known.set(queues, this.tap(server.nodeId, group as Group, queues));
+        this.checks.heirs?.proposals(server.nodeId, group as Group);
+      }
       return queues;
     };
   }
@@ -96,12 +107,16 @@ export class QueueTap {
    * told Busy because of who waited: their lock may have been held by nobody yet (Q3).
    */
   effective(history: History): History {
-    const attempts = history.attempts.filter((attempt) => {
-      const { operation, outcome } = attempt;
-      if (!("resource" in operation)) return true;
+    const { heirs } = this.checks;
+    const needed = heirs === null ? history.attempts : heirs.needed(history.attempts);
+    const attempts = needed.filter((attempt) => {
+      const { operation, outcome, id } = attempt;
+      if (!("resource" in operation) || heirs?.isOwn(id) === true) return true;
       if (outcome?.kind === "ok") return !this.isBusyByWaiters(attempt);
       if (operation.isGiveBack === true) return this.released.has(operation.owner);
-      return operation.waitMs === undefined || (this.hopes.get(operation.owner) ?? 0) > 0;
+      if (operation.waitMs === undefined || heirs?.granted.has(operation.owner) === true)
+        return true;
+      return (this.hopes.get(operation.owner) ?? 0) > 0;
     });
     return { ...history, attempts };
   }
@@ -111,6 +126,8 @@ export class QueueTap {
     if ((outcome.result as LockResult).type !== "Busy") return false;
     if (operation.waitMs !== undefined) return true;
     const lock = objectOf(operation);
+    if (this.checks.heirs?.wasOrphaned(lock ?? "", callMs, returnMs ?? Infinity) === true)
+      return true;
     return this.queues.some(
       (queue) =>
         queue.lock === lock &&
@@ -122,6 +139,7 @@ export class QueueTap {
 
   /** Looks at all leaders once. */
   look(servers: readonly Server[]): void {
+    this.checks.heirs?.look();
     for (const server of servers) {
       if (server.running === null) continue;
       for (const tapped of this.tapped.get(server)?.values() ?? []) {
@@ -142,8 +160,10 @@ export class QueueTap {
     this.hopes.set(owner, (this.hopes.get(owner) ?? 0) + by);
   }
 
-  private lookAt({ life, node }: Running, { group, seen, tries }: Tapped): void {
+  private lookAt({ life, node }: Running, tapped: Tapped): void {
+    const { group, seen, tries } = tapped;
     const { nowMs } = this.world;
+    const { heirs } = this.checks;
     const isBusy = life.isPaused || life["busyUntilMs"] > nowMs || node.closing;
     for (const [key, queue] of seen) {
       const isEphemeral = key.startsWith("ephemeral-lock ");
@@ -156,13 +176,30 @@ export class QueueTap {
         const { owner, leaseEndMs } = reads.getLock(key.slice(key.indexOf(" ") + 1), 0);
         isFree = owner === null || leaseEndMs <= group.leaseNowMs();
       }
-      this.checks.wakeUps.look(queue, { atMs: nowMs, isAble, isFree, isTried });
+      if (heirs === null || isEphemeral) {
+        this.checks.wakeUps.look(queue, { atMs: nowMs, isAble, isFree, isTried });
+        continue;
+      }
+      const resource = key.slice(key.indexOf(" ") + 1);
+      const orphan = isAble ? heirs.orphaned(group, resource) : null;
+      // What is told ahead of the row is no loss, and an orphaned list is waited for.
+      const isMoving = isTried || heirs.isBusy(group, resource);
+      const isOwed = isFree && orphan === null;
+      this.checks.wakeUps.look(queue, { atMs: nowMs, isAble, isFree: isOwed, isTried: isMoving });
+      const first = orphan?.heirs[0];
+      heirs.orphans.look({
+        ...{ lock: key, node: queue.node, term: queue.term, atMs: nowMs, isAble },
+        isOrphaned: orphan !== null,
+        isFirstBack: first !== undefined && isBack(tapped, queue, first),
+        isTried: isMoving,
+      });
     }
   }
 
   private tap(node: number, group: Group, queues: LockQueues): Tapped {
     const tapped: Tapped = {
       ...{ group, queues, seen: new Map(), tries: new Map(), requests: new WeakMap() },
+      named: new Map(),
     };
     this.tapAsks(node, tapped);
     this.tapTries(tapped);
@@ -172,12 +209,14 @@ export class QueueTap {
       for (const queue of tapped.seen.values()) queue.reset(this.world.nowMs);
       tapped.seen.clear();
       tapped.tries.clear();
+      tapped.named.clear();
       reset();
     };
     return tapped;
   }
 
-  private tapAsks(node: number, { group, queues, seen, requests }: Tapped): void {
+  private tapAsks(node: number, tapped: Tapped): void {
+    const { group, queues, seen, requests, named } = tapped;
     const { world, checks, counts } = this;
     const ask = queues.ask.bind(queues);
     queues.ask = (resource, isEphemeral, wish) => {
@@ -190,8 +229,15 @@ export class QueueTap {
       }
       counts.asks++;
       const request = queue.asked(ownerText(wish.owner), world.nowMs);
+      const { waitId, attempt } = waitOf(wish);
+      const to = { owner: request.place.owner, waitId, attempt };
+      if (checks.heirs !== null && !isEphemeral) named.set(request, to);
       const done = (end: Parameters<typeof wish.done>[0]): void => {
         const kind: SeenEnd = end.kind;
+        named.delete(request);
+        if (end.kind === "granted" && checks.heirs !== null && !isEphemeral) {
+          this.told(tapped, node, resource, request, to, end.token);
+        }
         checks.ends.ended(request, kind, world.nowMs);
         const isKept = kind === "busy" || kind === "moved" || kind === "unknown";
         request.place.queue.gone(request, isKept, world.nowMs);
@@ -216,6 +262,30 @@ export class QueueTap {
     };
   }
 
+  /** A request is told of a grant. One that no try was made for comes along a list. */
+  private told(
+    { group }: Tapped,
+    node: number,
+    resource: string,
+    { place }: SeenRequest,
+    to: Told,
+    token: bigint,
+  ): void {
+    const { world, checks, counts, known } = this;
+    const { heirs } = checks;
+    const { queue } = place;
+    const isAhead = heirs?.told(node, group, resource, token, to) === true;
+    const name = `${queue.lock} ${token}`;
+    if (known.has(name)) return;
+    known.add(name);
+    counts[isAhead ? "grants in memory" : "grants to heirs by entries"]++;
+    const { nowMs } = world;
+    checks.fifo.tried(place, nowMs)(token, true);
+    const grant = heirs?.grantOf(queue.lock, group, token) ?? null;
+    if (grant !== null) this.grants.push(grant);
+    queue.drop(place, nowMs);
+  }
+
   private tapTries(tapped: Tapped): void {
     const decisions = tapped.queues["decisions"];
     const make = decisions.make.bind(decisions);
@@ -229,7 +299,7 @@ export class QueueTap {
   /** `call`, of which it is told what comes of it. */
   private watched(tapped: Tapped, isEphemeral: boolean, call: LockCall, isNext: boolean): LockCall {
     const { command } = call;
-    if (command.kind === "try-lock" || command.kind === "lock-with-note") {
+    if (TRIES.has(command.kind)) {
       return this.watchedTry(tapped, isEphemeral, call, isNext);
     }
     const owner = ownerText(command.owner);
@@ -296,6 +366,20 @@ export class QueueTap {
     };
     return { ...call, then };
   }
+}
+
+/** A later try of that heir waits there. */
+function isBack({ named }: Tapped, queue: SeenQueue, heir: Told): boolean {
+  for (const [{ place, isGone }, { waitId, attempt }] of named) {
+    if (isGone || place.queue !== queue || place.owner !== heir.owner) continue;
+    if (waitId === heir.waitId && attempt > heir.attempt) return true;
+  }
+  return false;
+}
+
+/** Of which wait a request is, and of which try of it. */
+function waitOf(_wish: Wish): Pick<Told, "waitId" | "attempt"> {
+  return { waitId: 0n, attempt: 0n };
 }
 
 function nameOf(resource: string, isEphemeral: boolean): string {

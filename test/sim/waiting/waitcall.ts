@@ -35,7 +35,9 @@ export type Going =
   /** It resets its stream or closes its connection, and hears nothing. */
   | "close"
   /** Its connection breaks. */
-  | "break";
+  | "break"
+  /** It asks elsewhere, and tells nobody: the wait goes on, and whatever it ends with is void (Q14). */
+  | "desert";
 
 export interface WaitAsk {
   readonly resource: string;
@@ -158,6 +160,7 @@ export class WaitCall implements OpenCall {
     const { world, server } = this.parts;
     if (!this.isOpen) return;
     world.say(0, `#${this.id}: ${how}`);
+    if (how === "desert") return this.lose(DESERTED, true);
     if (how !== "cancel") {
       server.closeCall(this);
       this.lose("the client went", true);
@@ -219,6 +222,8 @@ export class WaitCall implements OpenCall {
 
 /** Why an outcome is not known of a wait that has no effect in the end. */
 export const ABORTED = "aborted";
+/** And of one whose client asks elsewhere. */
+export const DESERTED = "the client asks elsewhere";
 
 function requestOf(ask: WaitAsk): TryLockRequest {
   const { resource, ephemeral, owner, expiresMs, waitMs, waitId, tryNumber } = ask;

@@ -20,7 +20,7 @@ import { EPHEMERAL, PERSISTENT, type SharedWork, pick } from "../clients/workloa
 import type { Plan } from "../plan/plan.js";
 import type { Server } from "../world/server.js";
 import type { World } from "../world/world.js";
-import { ABORTED, type Going, WaitCall } from "./waitcall.js";
+import { ABORTED, DESERTED, type Going, WaitCall } from "./waitcall.js";
 import type { WaitPlan } from "./waitplan.js";
 
 /** Acquires of one client at a time, at most. */
@@ -123,7 +123,15 @@ export class Waiter {
   }
 
   private server(): Server {
-    return pick(this.prng, this.parts.servers);
+    const { servers, waits } = this.parts;
+    const home = servers[this.number % servers.length];
+    if (home !== undefined && this.draws(waits.heirs?.homePercent)) return home;
+    return pick(this.prng, servers);
+  }
+
+  /** Of a hundred so many; where there is nothing to draw for, nothing is drawn. */
+  private draws(percent = 0): boolean {
+    return percent > 0 && this.prng.chance(percent, 100);
   }
 
   // What does not wait ---------------------------------------------------------------------------
@@ -194,7 +202,7 @@ export class Waiter {
       owner: `waiter-${this.number}.${this.serial++}`,
       leaseMs: pick(prng, waits.leasesMs),
       untilMs: world.nowMs + pick(prng, waits.waitsMs),
-      waitId: prng.chance(3, 4) ? 1 + prng.below(1 << 30) : 0,
+      waitId: this.hasWaitId() ? 1 + prng.below(1 << 30) : 0,
       tries: 0,
       mark: null,
     };
@@ -203,10 +211,18 @@ export class Waiter {
     if (prng.chance(1, 15)) this.later(prng.below(300), () => this.share(wanted));
   }
 
+  private hasWaitId(): boolean {
+    const { heirs } = this.parts.waits;
+    return heirs === null ? this.prng.chance(3, 4) : !this.draws(heirs.anonymousPercent);
+  }
+
   private drawGoing(waitMs: number): { readonly how: Going; readonly afterMs: number } | null {
     const { prng } = this;
     const { cancelPercent, closePercent } = this.parts.waits;
     const drawn = prng.below(100);
+    if (this.draws(this.parts.waits.heirs?.desertPercent)) {
+      return { how: "desert", afterMs: prng.below(prng.chance(1, 2) ? 50 : waitMs) };
+    }
     // Now and then in the very moment of the ask, of the grant or of the end.
     const afterMs = prng.chance(1, 3) ? prng.below(30) : prng.below(waitMs + 20);
     if (drawn < cancelPercent) return { how: "cancel", afterMs };
@@ -236,7 +252,10 @@ export class Waiter {
     calls.calls++;
     this.count("asked");
     new WaitCall(parts, ask, this.prng, (outcome, isGone) => {
-      this.open--;
+      const isDeserted = outcome.kind === "unknown" && outcome.reason === DESERTED;
+      // It waits on for nobody.
+      if (isDeserted) world.schedule(waitMs + timeoutMs, () => this.open--);
+      else this.open--;
       calls[outcome.kind]++;
       then(outcome, isGone);
     });
@@ -244,7 +263,9 @@ export class Waiter {
 
   private share(wanted: Acquire): void {
     this.count("shared places");
-    this.wait(wanted, null, () => undefined);
+    // Where there are heirs it is another program: a later try would make the former one void (Q14).
+    const other = this.parts.waits.heirs === null ? wanted : { ...wanted, waitId: 0 };
+    this.wait(other, null, () => undefined);
   }
 
   private try(wanted: Acquire): void {
@@ -266,6 +287,10 @@ export class Waiter {
     if (outcome.kind === "unknown" && outcome.reason === ABORTED) {
       this.count("cancelled");
       return this.read(wanted, wanted.owner, () => this.done());
+    }
+    if (outcome.kind === "unknown" && outcome.reason === DESERTED) {
+      this.count("asked elsewhere");
+      return this.again(wanted, prng.below(100));
     }
     if (isGone) this.count("went away");
     const isOver = wanted.untilMs <= world.nowMs + 1;
@@ -307,6 +332,8 @@ export class Waiter {
     const { prng } = this;
     const { waits, shared } = this.parts;
     const { resource, ephemeral, owner, leaseMs } = wanted;
+    const { heirs } = waits;
+    if (heirs !== null && !this.draws(heirs.holdPercent)) return this.release(wanted, token, 3);
     if (stepsLeft <= 0) {
       if (prng.chance(waits.forgetPercent, 100)) return this.done();
       return this.later(prng.below(waits.workMs), () => this.release(wanted, token, 2));
@@ -326,7 +353,9 @@ export class Waiter {
 
   /** What changes a grant names it, or its owner alone. */
   private drawNamed(token: bigint): bigint | undefined {
-    return this.prng.chance(2, 3) ? token : undefined;
+    const { heirs } = this.parts.waits;
+    const isNamed = heirs === null ? this.prng.chance(2, 3) : !this.draws(heirs.vaguePercent);
+    return isNamed ? token : undefined;
   }
 
   private release(wanted: Acquire, token: bigint, triesLeft: number): void {
@@ -338,6 +367,9 @@ export class Waiter {
       this.later(this.prng.below(100), () => this.release(wanted, token, triesLeft - 1));
     };
     this.ask(unlock, then, named);
+    if (!this.draws(this.parts.waits.heirs?.twicePercent)) return;
+    this.count("released twice");
+    this.later(this.prng.below(100), () => this.ask(unlock, () => undefined, token));
   }
 }
 

@@ -5,6 +5,7 @@
  * Pure. Invariant: it is drawn from a generator of its own.
  */
 import type { Prng } from "../../../src/base/prng.js";
+import type { HeirPlan } from "./heirworld.js";
 
 export interface WaitPlan {
   readonly clients: number;
@@ -27,6 +28,8 @@ export interface WaitPlan {
   readonly freezePercent: number;
   /** Mean time between two leaderships that are given away (ms); null: none is. */
   readonly handOverMs: number | null;
+  /** null: locks have no heirs. */
+  readonly heirs: HeirPlan | null;
 }
 
 function pick<T>(prng: Prng, list: readonly T[]): T {
@@ -53,5 +56,6 @@ export function waitPlan(prng: Prng): WaitPlan {
     forgetPercent: pick(prng, [0, 10, 40]),
     freezePercent: pick(prng, [0, 5, 20]),
     handOverMs: pick(prng, [null, null, 2000, 6000]),
+    heirs: null,
   };
 }

@@ -27,7 +27,10 @@ import type { HistoryRecorder } from "../../judge/history.js";
 import type { SimNetwork } from "../net/network.js";
 import type { Server } from "../world/server.js";
 import type { World } from "../world/world.js";
+import { HeirTap } from "./heir-tap.js";
+import { LockForcer } from "./lock-forcer.js";
 import { QueueTap } from "./queue-tap.js";
+import { StepCutter } from "./step-cutter.js";
 import { NEWCOMER, Waiter } from "./waiter.js";
 import type { WaitPlan } from "./waitplan.js";
 
@@ -43,11 +46,12 @@ const LOOK_AT_SLEEP_MS = 500;
 
 const LOCK_COMMANDS: ReadonlySet<string> = new Set([
   ...["try-lock", "try-extend", "try-unlock", "lock-with-note", "extend-grant", "unlock-grant"],
+  ...["lock-heir", "set-heirs", "append-heirs"],
 ]);
 
 export interface WaitWorldParts {
   readonly world: World;
-  readonly network: Pick<SimNetwork, "isClogged">;
+  readonly network: Pick<SimNetwork, "isClogged" | "cut">;
   readonly plan: Plan;
   readonly waits: WaitPlan;
   readonly servers: readonly Server[];
@@ -70,6 +74,10 @@ export class WaitWorld {
   private readonly wakeUps = new NoLostWakeUp();
   private readonly nilCost = new NilCost();
   private readonly prng: Prng;
+  /** null: locks have no heirs. */
+  private readonly heirs: HeirTap | null;
+  private readonly forcer: LockForcer | null;
+  private readonly cutter: StepCutter | null;
   private isOver = false;
   /** Looks at which some disk did not work as it should (ms). */
   private readonly troubledMs: number[] = [];
@@ -85,7 +93,17 @@ export class WaitWorld {
     this.prng = world.prng("waits");
     this.ends = new WaitEndsOnce(drift);
     const { fifo, ends, wakeUps, gone, asks, counts } = this;
-    this.tap = new QueueTap(world, { fifo, ends, wakeUps }, parts.history);
+    const { servers, history, plan, network } = parts;
+    const heirs = waits.heirs === null ? null : new HeirTap(world, servers, history);
+    this.heirs = heirs;
+    this.tap = new QueueTap(world, { fifo, ends, wakeUps, heirs }, history);
+    const count = (name: string): void => void (counts[name] = (counts[name] ?? 0) + 1);
+    const { forceMs = 0, cutMs = 0 } = waits.heirs ?? {};
+    const forced = { world, servers, history, locks: waits.locks, everyMs: forceMs, count };
+    const timeoutMs = plan.requestTimeoutMs;
+    this.forcer = forceMs === 0 ? null : new LockForcer({ ...forced, timeoutMs });
+    const cut = { world, servers, network, everyMs: cutMs, count };
+    this.cutter = cutMs === 0 || heirs === null ? null : new StepCutter({ ...cut, heirs });
     const more = { counts, asks, gone: (wait: GoneWait): void => void gone.push(wait) };
     for (let number = 1; number <= waits.clients; number++) {
       this.waiters.push(new Waiter({ ...parts, ...more }, number));
@@ -94,6 +112,8 @@ export class WaitWorld {
 
   start(): void {
     for (const waiter of this.waiters) waiter.start();
+    this.forcer?.start();
+    this.cutter?.start();
     this.look();
     const { world, waits, servers } = this.parts;
     handOverNowAndThen({
@@ -122,11 +142,13 @@ export class WaitWorld {
   /** Faults have ended. */
   settle(): void {
     this.isOver = true;
+    this.cutter?.stop();
   }
 
   /** Nobody asks any more. */
   stop(): void {
     for (const waiter of this.waiters) waiter.stop();
+    this.forcer?.stop();
   }
 
   get isWaiting(): boolean {
@@ -196,6 +218,7 @@ export class WaitWorld {
       checkLeaseFromGrant(history, tap.grants, drift, termBetween),
       checkHolderFirst(history, tap.queues, this.wasTroubled),
       this.nilCost.verdict(),
+      ...(this.heirs?.judge(history) ?? []),
       this.went(),
     ];
   }

@@ -26,7 +26,8 @@ export function checkHolderFirst(
   for (const attempt of history.attempts) {
     const { operation, outcome, callMs, returnMs } = attempt;
     if (operation.kind !== "try-extend" && operation.kind !== "try-unlock") continue;
-    if ((operation as LockOperation).isGiveBack === true) continue;
+    const { isGiveBack, isForced } = operation as LockOperation;
+    if (isGiveBack === true || isForced === true) continue;
     const isWaited = (byLock.get(objectOf(operation) ?? "") ?? []).some(({ stretches }) => {
       return stretches.some(({ fromMs, toMs }) => fromMs <= callMs && toMs > callMs);
     });

@@ -1,8 +1,8 @@
 /** The checkers of forced releases fire, pass, and notice when they saw nothing. */
 import t from "tap";
-import { checkAuditExact } from "../checkers/locks/audit-exact.js";
-import { checkForceCompares } from "../checkers/locks/force-compares.js";
-import type { AuditRow, Change, Forced, Grant, LockEvent } from "../checkers/locks/forced.js";
+import { checkAuditExact } from "../../checkers/locks/audit-exact.js";
+import { checkForceCompares } from "../../checkers/locks/force-compares.js";
+import type { AuditRow, Change, Forced, Grant, LockEvent } from "../../checkers/locks/forced.js";
 
 const lock = { resource: "r", durability: 1 };
 

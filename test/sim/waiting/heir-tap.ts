@@ -1,0 +1,298 @@
+/**
+ * Looks at heirs of locks in a world: what is proposed and applied of each lock, what leaders tell
+ * ahead of what is applied, and lists that outlived their terms. Tells the checkers of
+ * `../../judge/checkers/heirs/`.
+ *
+ * Invariants: 1. What is looked at goes on as it would: no draw, no delay, no other order. 2. An
+ * entry is told once, when the first replica applies it: that all come to the same is for another
+ * checker. 3. What the service did of itself, so that an order of what clients saw may need it, is
+ * recorded as an attempt that nobody knows the end of.
+ */
+import type { Group } from "../../../src/host/group/group.js";
+import type { Replica } from "../../../src/host/group/replica.js";
+import type { Attempt, HistoryRecorder, LockOperation, LockResult } from "../../judge/history.js";
+import { objectOf } from "../../judge/operation.js";
+import type { Verdict } from "../../judge/checkers/verdict.js";
+import type { SeenGrant } from "../../judge/checkers/waits/lease-from-grant.js";
+import { ListForward } from "../../judge/checkers/heirs/list-forward.js";
+import type { NaiveRow, SeenHeir, When } from "../../judge/checkers/heirs/naive-row.js";
+import { OrphanBounded } from "../../judge/checkers/heirs/orphan-bounded.js";
+import { type OnItsWay, StepByText } from "../../judge/checkers/heirs/step-by-text.js";
+import type { History } from "../../judge/history.js";
+import type { Server } from "../world/server.js";
+import type { World } from "../world/world.js";
+import { deedOf, endOf, seenRowOf } from "./seen-deeds.js";
+
+/** What a leader has in memory of one lock, as far as it is seen. */
+interface AtLeader {
+  readonly onItsWay: Set<OnItsWay>;
+  /** The grant that was told last; -1: none in this term. */
+  position: bigint;
+  term: number;
+  /** When it told of a grant ahead of what is applied last (ms). */
+  steppedMs: number;
+}
+
+/** Something the service did of itself. */
+interface OwnAct {
+  readonly lock: string;
+  readonly token: bigint;
+  readonly kind: "try-lock" | "try-unlock";
+}
+
+type Mutable = Omit<SeenGrant, "decidedMs"> & { decidedMs: number };
+
+/** Who is told of a grant. */
+export type Told = Pick<SeenHeir, "owner" | "waitId" | "attempt">;
+
+export class HeirTap {
+  readonly lists = new ListForward();
+  readonly steps = new StepByText();
+  readonly orphans = new OrphanBounded();
+  /** Owners to whom a grant came that no try was made for. */
+  readonly granted = new Set<string>();
+  private readonly highest = new Map<number, number>();
+  private readonly leaders = new WeakMap<Group, Map<string, AtLeader>>();
+  private readonly own = new Map<number, OwnAct>();
+  /** Stretches in which a list was orphaned, by lock. */
+  private readonly stretches = new Map<string, { fromMs: number; toMs: number }[]>();
+  private readonly lastMs = new Map<string, number>();
+  /** Grants that were told along lists. */
+  private readonly grants = new Map<string, Mutable>();
+
+  constructor(
+    private readonly world: World,
+    private readonly servers: readonly Server[],
+    private readonly history: HistoryRecorder,
+  ) {}
+
+  /** A life of `server` is open. */
+  opened({ running }: Server): void {
+    if (running === null) return;
+    const { registry } = running.node["parts"];
+    for (const { replica } of registry.all) this.listen(replica);
+    registry.onAdded((replica) => this.listen(replica));
+  }
+
+  /** Looks at what `group` proposes at a node from now on. */
+  proposals(node: number, group: Group): void {
+    if (this.leaders.has(group)) return;
+    const locks = new Map<string, AtLeader>();
+    this.leaders.set(group, locks);
+    const propose = group.propose.bind(group);
+    group.propose = (command, sizeBytes, deadlineMs, done, joined, marks) => {
+      const watched = <Done extends typeof done>(of: typeof command, then: Done): Done => {
+        const seen = deedOf(of);
+        if (seen === null) return then;
+        const lock = `lock ${seen.resource}`;
+        const at = this.atLeader(locks, lock, group);
+        const one = { deed: seen.deed, proposedMs: this.world.nowMs, isOfStep: false };
+        at.onItsWay.add(one);
+        this.steps.proposed(lock, node, one);
+        return ((result) => {
+          at.onItsWay.delete(one);
+          then(result);
+        }) as Done;
+      };
+      const first = watched(command, done);
+      const next =
+        joined === null || joined === undefined
+          ? joined
+          : { ...joined, done: watched(joined.command, joined.done) };
+      propose(command, sizeBytes, deadlineMs, first, next, marks);
+    };
+  }
+
+  /** A leader tells `to` of the grant `token`; returns whether it is ahead of what it has applied. */
+  told(node: number, group: Group, resource: string, token: bigint, to: Told): boolean {
+    const lock = `lock ${resource}`;
+    const locks = this.leaders.get(group) ?? new Map<string, AtLeader>();
+    const at = this.atLeader(locks, lock, group);
+    const row = seenRowOf(group.machine, resource);
+    const applied = row?.isHeld === true ? row.base.token : -1n;
+    const position = at.position > applied ? at.position : applied;
+    at.position = token > position ? token : position;
+    if (row === null || token <= applied) return false;
+    this.granted.add(to.owner);
+    at.steppedMs = this.world.nowMs;
+    this.steps.stepped({
+      ...{ lock, node, term: group.term(), atMs: this.world.nowMs, row, position, token, to },
+      leaseNowMs: group.leaseNowMs(),
+      onItsWay: [...at.onItsWay],
+      isDeposed: this.isDeposed(group),
+    });
+    return true;
+  }
+
+  /** The grant that was told now; null: what its lease is nobody here knows. */
+  grantOf(lock: string, group: Group, token: bigint): SeenGrant | null {
+    const known = this.lists.at(lock)?.line ?? [];
+    const named = seenRowOf(group.machine, lock.slice(lock.indexOf(" ") + 1))?.heirs ?? [];
+    const heir = [...known, ...named].find((one) => one.token === token);
+    if (heir === undefined) return null;
+    const { nowMs } = this.world;
+    const { owner, leaseMs } = heir;
+    const times = { proposedMs: nowMs, decidedMs: nowMs };
+    const grant = { lock, partition: group.partition, owner, token, leaseMs, ...times };
+    this.grants.set(`${lock} ${token}`, grant);
+    return grant;
+  }
+
+  /** Something about the lock is on its way at its leader. */
+  isBusy(group: Group, resource: string): boolean {
+    const at = this.leaders.get(group)?.get(`lock ${resource}`);
+    return at !== undefined && at.onItsWay.size > 0;
+  }
+
+  /** When a leader last told of a grant ahead of what it had applied (ms). */
+  steppedMs(group: Group): number {
+    const locks = [...(this.leaders.get(group)?.values() ?? [])];
+    return Math.max(-Infinity, ...locks.map(({ steppedMs }) => steppedMs));
+  }
+
+  /** Time has gone on. */
+  look(): void {
+    this.steps.look(this.world.nowMs);
+  }
+
+  /** A leader was looked at: whether the list of the lock has outlived its term there. */
+  orphaned(group: Group, resource: string): NaiveRow | null {
+    const when = { term: group.term(), leaseMs: group.leaseNowMs() };
+    const lock = `lock ${resource}`;
+    const naive = this.lists.at(lock);
+    const isOrphaned = this.lists.look(lock, when);
+    if (isOrphaned) this.note(lock);
+    return isOrphaned ? naive : null;
+  }
+
+  /** Whether somebody may have been told Busy for the sake of a list alone, at some time between. */
+  wasOrphaned(lock: string, fromMs: number, toMs: number): boolean {
+    const stretches = this.stretches.get(lock) ?? [];
+    return stretches.some((one) => one.fromMs <= toMs && one.toMs >= fromMs);
+  }
+
+  /** The attempts without those of the service that are somebody's own already. */
+  needed(attempts: readonly Attempt[]): Attempt[] {
+    const known = new Set<string>();
+    for (const { operation, outcome } of attempts) {
+      if (outcome?.kind !== "ok" || !("resource" in operation)) continue;
+      const { type, token } = outcome.result as LockResult;
+      if (type !== "Locked" && type !== "Unlocked") continue;
+      known.add(`${operation.kind} ${objectOf(operation) ?? ""} ${token}`);
+    }
+    return attempts.filter(({ id }) => {
+      const own = this.own.get(id);
+      return own === undefined || !known.has(`${own.kind} ${own.lock} ${own.token}`);
+    });
+  }
+
+  /** Whether the service did it of itself. */
+  isOwn(id: number): boolean {
+    return this.own.has(id);
+  }
+
+  judge(history: History): Verdict[] {
+    this.steps.judge(history);
+    this.orphans.judge(history);
+    return [this.steps.verdict(), this.lists.verdict(), this.orphans.verdict()];
+  }
+
+  private atLeader(locks: Map<string, AtLeader>, lock: string, group: Group): AtLeader {
+    const known = locks.get(lock);
+    const term = group.term();
+    if (known?.term === term) return known;
+    const at = { onItsWay: new Set<OnItsWay>(), position: -1n, term, steppedMs: -Infinity };
+    locks.set(lock, at);
+    return at;
+  }
+
+  private isDeposed(group: Group): boolean {
+    const { partition } = group;
+    return this.servers.some(({ running }) => {
+      const other = running?.node.group(partition) ?? null;
+      return other !== null && other.isLeader() && other.term() > group.term();
+    });
+  }
+
+  private listen({ partition, machine }: Replica): void {
+    const apply = machine.apply.bind(machine);
+    machine.apply = (entry, commands, outcomes) => {
+      const first = outcomes.length;
+      const { tokenFloor: floor } = machine;
+      apply(entry, commands, outcomes);
+      const { index, term } = entry;
+      if (index <= (this.highest.get(partition) ?? 0)) return;
+      this.highest.set(partition, index);
+      const when = { term, leaseMs: machine.leaseMs, floor };
+      const resources = new Set<string>();
+      commands.forEach((command, at) => {
+        const seen = deedOf(command);
+        const outcome = outcomes[first + at];
+        const end = outcome === undefined ? null : endOf(outcome);
+        if (seen === null || end === null) return;
+        resources.add(seen.resource);
+        this.applied(seen.resource, when, seen.deed, end);
+      });
+      for (const resource of resources) {
+        this.lists.row(`lock ${resource}`, when, seenRowOf(machine, resource));
+      }
+    };
+  }
+
+  private applied(
+    resource: string,
+    when: When,
+    deed: Parameters<ListForward["applied"]>[2],
+    outcome: Parameters<ListForward["applied"]>[3],
+  ): void {
+    const lock = `lock ${resource}`;
+    const naive = this.lists.at(lock);
+    const before = naive?.isHeld === true ? naive.base.token : -1n;
+    if (naive?.isOrphaned(when) === true) this.note(lock);
+    this.lists.applied(lock, when, deed, outcome);
+    this.lastMs.set(lock, this.world.nowMs);
+    const { nowMs } = this.world;
+    const now = this.lists.at(lock);
+    if (outcome.end === "unlocked") {
+      this.steps.released(lock, outcome.token, nowMs);
+      const owner = "owner" in deed ? deed.owner : "";
+      if (owner !== "") this.record(resource, "try-unlock", owner, outcome.token, 0);
+    }
+    if (deed.kind === "try" || now?.isHeld !== true || now.base.token === before) return;
+    const { owner, token } = now.base;
+    this.granted.add(owner);
+    // Its lease runs from here on: never shorter than it was told.
+    const grant = this.grants.get(`${lock} ${token}`);
+    if (grant !== undefined) grant.decidedMs = Math.max(grant.decidedMs, nowMs);
+    this.record(resource, "try-lock", owner, token, Math.max(1, now.endMs - when.leaseMs));
+  }
+
+  private record(
+    resource: string,
+    kind: OwnAct["kind"],
+    owner: string,
+    token: bigint,
+    expiresMs: number,
+  ): void {
+    const { history, world, own } = this;
+    if (history.isFull()) return;
+    const plain = { kind, resource, ephemeral: false, owner, expiresMs };
+    const isRelease = kind === "try-unlock";
+    const more = isRelease ? { fencingToken: `${token}`, isGiveBack: true } : {};
+    const operation: LockOperation = { ...plain, ...more };
+    const id = history.call("leader", 0, operation, world.nowMs);
+    history.lost(id, "the service did it", world.nowMs);
+    own.set(id, { lock: `lock ${resource}`, token, kind });
+  }
+
+  /** A list is found orphaned now, and was since the last command at least. */
+  private note(lock: string): void {
+    const { nowMs } = this.world;
+    const list = this.stretches.get(lock) ?? [];
+    this.stretches.set(lock, list);
+    const fromMs = this.lastMs.get(lock) ?? nowMs;
+    const last = list.at(-1);
+    if (last !== undefined && last.toMs >= fromMs) last.toMs = nowMs;
+    else list.push({ fromMs, toMs: nowMs });
+  }
+}

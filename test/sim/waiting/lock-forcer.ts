@@ -1,0 +1,114 @@
+/**
+ * Somebody who looks at a hot lock now and then and ends the grant that he finds by force, through
+ * any node.
+ *
+ * Invariants: 1. What he does is recorded as a release by its holder that names the grant (F4). 2.
+ * What he draws is drawn from a generator of his own.
+ */
+import { decodeText } from "../../../src/base/bytes.js";
+import { Int64 } from "../../../src/base/int64.js";
+import type { Prng } from "../../../src/base/prng.js";
+import { LockType } from "../../../src/machine/commands/command.js";
+import type { DataAnswer, DataRequest } from "../../../src/operations/api/requests.js";
+import type { HistoryRecorder, Outcome } from "../../judge/history.js";
+import type { LockOperation, LockResult } from "../../judge/operation.js";
+import { PERSISTENT } from "../clients/workload.js";
+import type { Server } from "../world/server.js";
+import type { World } from "../world/world.js";
+
+export interface ForcerParts {
+  readonly world: World;
+  readonly servers: readonly Server[];
+  readonly history: HistoryRecorder;
+  readonly locks: number;
+  readonly timeoutMs: number;
+  readonly everyMs: number;
+  readonly count: (name: string) => void;
+}
+
+export class LockForcer {
+  private readonly prng: Prng;
+  private isStopped = false;
+
+  constructor(private readonly parts: ForcerParts) {
+    this.prng = parts.world.prng("lock forcer");
+  }
+
+  start(): void {
+    this.parts.world.schedule(1 + this.prng.below(2 * this.parts.everyMs), () => {
+      if (this.isStopped || this.parts.history.isFull()) return;
+      this.act();
+      this.start();
+    });
+  }
+
+  stop(): void {
+    this.isStopped = true;
+  }
+
+  private act(): void {
+    const resource = `hot-${this.prng.below(this.parts.locks)}`;
+    const request = { kind: "get-lock", resource, durability: PERSISTENT, owner: null } as const;
+    this.ask(request, (answer) => {
+      if (answer.kind !== "lock" || answer.type !== LockType.got || answer.owner === null) return;
+      const owner = decodeText(answer.owner) ?? "";
+      // Now and then a grant that is gone meanwhile.
+      const delayMs = this.prng.chance(1, 4) ? this.prng.below(50) : 0;
+      this.parts.world.schedule(delayMs, () => {
+        if (!this.isStopped) this.force(resource, owner, answer.fencingToken);
+      });
+    });
+  }
+
+  private force(resource: string, owner: string, token: Int64): void {
+    const { world, history, count } = this.parts;
+    count("forced");
+    const fencingToken = `${token.toBigInt()}`;
+    const release = {
+      kind: "try-unlock",
+      resource,
+      ephemeral: false,
+      owner,
+      expiresMs: 0,
+    } as const;
+    const operation: LockOperation = { ...release, fencingToken, isForced: true };
+    const id = history.call("forcer", 0, operation, world.nowMs);
+    const asked = { resource, durability: PERSISTENT, reason: "hot", actor: "", nodeId: 0 };
+    const dropWaiters = this.prng.chance(1, 5);
+    const request = { kind: "force-unlock", ...asked, dropWaiters, fencingToken: token };
+    const isAsked = this.ask(request as DataRequest, (answer) => {
+      history.answered(id, forcedOutcome(answer), world.nowMs);
+    });
+    if (!isAsked) history.answered(id, { kind: "refused", reason: "no connection" }, world.nowMs);
+  }
+
+  /** False: nobody is there to be asked. */
+  private ask(request: DataRequest, told: (answer: DataAnswer) => void): boolean {
+    const { servers, timeoutMs } = this.parts;
+    const server = servers[this.prng.below(servers.length)] as Server;
+    const { running } = server;
+    if (running === null) return false;
+    const { life, operations } = running;
+    life.enter(() => {
+      const deadlineMs = life.monotonicMs() + timeoutMs;
+      operations.execute(request, { deadlineMs, forwardHops: 0, requestId: "forcer" }, told);
+    });
+    return true;
+  }
+}
+
+function forcedOutcome(answer: DataAnswer): Outcome {
+  if (answer.refusal !== null) return { kind: "refused", reason: answer.refusal };
+  if (answer.kind !== "forced") return { kind: "unknown", reason: "no answer of its kind" };
+  const type = TYPES.get(answer.type);
+  if (answer.type === LockType.aborted) return { kind: "refused", reason: "aborted" };
+  if (type === undefined) return { kind: "unknown", reason: `type ${answer.type}` };
+  const token = type === "Unlocked" ? answer.fencingToken.toBigInt() : 0n;
+  return { kind: "ok", result: { type, token, owner: null, expiresInMs: null } };
+}
+
+const TYPES: ReadonlyMap<number, LockResult["type"]> = new Map([
+  [LockType.unlocked, "Unlocked"],
+  [LockType.doesNotExist, "LockDoesNotExist"],
+  [LockType.invalidOwner, "InvalidOwner"],
+]);
