@@ -86,8 +86,8 @@ function queryOfPart(
 
 /** What other nodes ask of those who watch here. */
 export interface Watched {
-  /** A node watches a lease of a partition that is led here (W11). */
-  wishClock(partition: number, leaseMs: number): void;
+  /** A node watches a lease of a partition that is led here (W11). False: it is to ask again. */
+  wishClock(partition: number, leaseMs: number): boolean;
   /** `owner`: a node in its present life (W14). */
   pull(owner: string, pull: WatchPull, done: (pulled: WatchPulled) => void): void;
 }
@@ -226,9 +226,10 @@ export class Executions {
         });
       case "confirm-index":
         return this.confirmIndex(request.partition, deadlineMs, finish);
-      case "clock-wish":
-        this.watched.wishClock(request.partition, request.leaseMs);
-        return finish({ kind: "clock-wished" });
+      case "clock-wish": {
+        const isTaken = this.watched.wishClock(request.partition, request.leaseMs);
+        return finish(isTaken ? { kind: "clock-wished" } : this.notTaken(request.partition));
+      }
       case "finalize":
         return this.finalize(request.level, deadlineMs, refusal, finish);
       case "register-range":

@@ -21,7 +21,7 @@ import type { CallerName, WatchReceiver, Watches } from "./api/requests.js";
 import { type CallResult, NO_PARTITION } from "./forwarding/calls.js";
 import type { Placement } from "./serving/placement.js";
 import type { Serving } from "./serving/serving.js";
-import type { CallRequest } from "./wire/calls.js";
+import type { CallAnswer, CallRequest } from "./wire/calls.js";
 
 /** Time of a wish for a committed clock (ms). */
 const WISH_MS = 2000;
@@ -82,13 +82,12 @@ function watchPorts(serving: Serving): WatchPorts {
     partition: number,
     request: CallRequest,
     deadlineMs: number,
-    done: (index: number | null) => void,
+    done: (answer: CallAnswer | null) => void,
   ): void => {
     const to = leaders.of(partition);
     if (to === 0 || to === serving.settings.nodeId) return ports.timer.soon(() => done(null));
     calls.ask({ to, partition, request, requestId: "watch", deadlineMs }, (result) => {
-      const answer = result.status === "answered" ? result.answer : null;
-      done(answer?.kind === "index-confirmed" ? answer.index : null);
+      done(result.status === "answered" ? result.answer : null);
     });
   };
   return {
@@ -117,11 +116,15 @@ function watchPorts(serving: Serving): WatchPorts {
     clusterId: () => node.metaGroup().machine.meta.cluster()?.clusterId ?? "",
     isClosing: () => node.closing,
     confirmThere(partition, deadlineMs, done) {
-      ask(partition, { kind: "confirm-index", partition }, deadlineMs, done);
+      ask(partition, { kind: "confirm-index", partition }, deadlineMs, (answer) => {
+        done(answer?.kind === "index-confirmed" ? answer.index : null);
+      });
     },
-    wishClock(partition, leaseMs) {
+    wishClock(partition, leaseMs, done) {
       const deadlineMs = ports.clock.monotonicMs() + WISH_MS;
-      ask(partition, { kind: "clock-wish", partition, leaseMs }, deadlineMs, () => undefined);
+      ask(partition, { kind: "clock-wish", partition, leaseMs }, deadlineMs, (answer) => {
+        done(answer?.kind === "clock-wished");
+      });
     },
   };
 }

@@ -3,8 +3,9 @@
  * itself where this node leads, by a wish to the leader elsewhere.
  *
  * Owns the timer and the wishes of other nodes. Invariants: 1. A clock is committed for ends that
- * are due alone, and once for all that are. 2. A wish is repeated when another node leads, and now
- * and then. 3. Without watched leases and wishes it does nothing (W15).
+ * are due alone, and once for all that are. 2. A wish is kept until its time is committed, and
+ * repeated when nobody took it, when another node leads, and now and then. 3. Without watched
+ * leases and wishes it does nothing (W15).
  */
 import type { TimerHandle } from "../../ports.js";
 import type { WatchedLeases } from "./leases.js";
@@ -47,14 +48,15 @@ export class Expiries {
     if (group !== null) this.arm(this.leftMs(group, this.leases.nextMs(partition)));
   }
 
-  /** Another node watches a lease that ends then. */
-  wish(partition: number, leaseMs: number): void {
+  /** Another node watches a lease that ends then. False: it is to ask again, or somebody else. */
+  wish(partition: number, leaseMs: number): boolean {
     const group = this.ports.group(partition);
-    if (group?.isServing() !== true) return;
+    if (group?.isLeader() !== true) return false;
     const ends = this.wishes.get(partition) ?? new Set();
-    if (ends.size >= WISHES_MAX) return;
+    if (ends.size >= WISHES_MAX) return false;
     this.wishes.set(partition, ends.add(leaseMs));
-    this.arm(leaseMs - group.leaseNowMs());
+    this.arm(this.wishLeftMs(group, leaseMs));
+    return true;
   }
 
   close(): void {
@@ -71,6 +73,11 @@ export class Expiries {
     if (!group.isServing()) return this.isWished(group, endMs) ? LOOK_MS : 0;
     if (this.advancing.has(group.partition)) return LOOK_MS;
     return Math.max(0, endMs - group.leaseNowMs());
+  }
+
+  /** As `leftMs`, of a wish at the leader: it may have been asked before it serves. */
+  private wishLeftMs(group: WatchGroup, endMs: number): number {
+    return group.isServing() ? this.leftMs(group, endMs) : LOOK_MS;
   }
 
   private isWished(group: WatchGroup, endMs: number): boolean {
@@ -102,24 +109,29 @@ export class Expiries {
       if (this.leftMs(group, endMs) <= 0) this.act(group, endMs);
       nextMs = Math.min(nextMs, this.leftMs(group, endMs));
     }
+    this.arm(Math.min(nextMs, this.lookAtWishes()));
+  }
+
+  /** Returns in how many ms a look is due again. */
+  private lookAtWishes(): number {
+    let nextMs = Infinity;
     for (const [partition, ends] of this.wishes) {
       const group = this.ports.group(partition);
-      if (group?.isServing() !== true) {
+      if (group?.isLeader() !== true) {
         this.wishes.delete(partition);
         continue;
       }
-      const leaseMs = group.leaseNowMs();
       for (const endMs of ends) {
-        if (endMs > leaseMs) {
-          nextMs = Math.min(nextMs, endMs - leaseMs);
+        if (endMs <= group.machine.leaseMs) {
+          ends.delete(endMs);
           continue;
         }
-        ends.delete(endMs);
-        this.advance(group);
+        if (this.wishLeftMs(group, endMs) <= 0) this.advance(group);
+        nextMs = Math.min(nextMs, this.wishLeftMs(group, endMs));
       }
       if (ends.size === 0) this.wishes.delete(partition);
     }
-    this.arm(nextMs);
+    return nextMs;
   }
 
   private act(group: WatchGroup, endMs: number): void {
@@ -127,8 +139,12 @@ export class Expiries {
     if (group.isServing()) return this.advance(group);
     const leader = group.leaderNode();
     const atMs = this.ports.clock.monotonicMs();
-    this.wished.set(partition, { leaseMs: endMs, leader, atMs });
-    if (leader !== 0) this.ports.wishClock(partition, endMs);
+    const wished = { leaseMs: endMs, leader, atMs };
+    this.wished.set(partition, wished);
+    if (leader === 0) return;
+    this.ports.wishClock(partition, endMs, (isTaken) => {
+      if (!isTaken && this.wished.get(partition) === wished) this.wished.delete(partition);
+    });
   }
 
   private advance(group: WatchGroup): void {

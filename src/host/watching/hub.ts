@@ -107,9 +107,9 @@ export class WatchHub implements StreamHome, WatchHome {
     this.feed.turn(false);
   }
 
-  /** Another node watches a lease of a partition that is led here. */
-  wishedClock(partition: number, leaseMs: number): void {
-    if (!this.isStopped) this.expiries.wish(partition, leaseMs);
+  /** Another node watches a lease of a partition that is led here. False: it is to ask again. */
+  wishedClock(partition: number, leaseMs: number): boolean {
+    return !this.isStopped && this.expiries.wish(partition, leaseMs);
   }
 
   begin(stream: Stream, watchId: number, request: WatchRequest): Watch | Refused {

@@ -55,8 +55,11 @@ export interface WatchPorts {
    * was answered before this call; null: it is not known in time. Never in the turn of the call.
    */
   confirmThere(partition: number, deadlineMs: number, done: (index: number | null) => void): void;
-  /** Asks that leader to commit its lease clock as soon as it has reached `leaseMs`. */
-  wishClock(partition: number, leaseMs: number): void;
+  /**
+   * Asks that leader to commit its lease clock as soon as it has reached `leaseMs`. `done` once,
+   * never in the turn of the call; false: it does not, or may not have heard of it.
+   */
+  wishClock(partition: number, leaseMs: number, done: (isTaken: boolean) => void): void;
 }
 
 export interface WatchSettings {

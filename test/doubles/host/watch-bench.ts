@@ -22,6 +22,8 @@ class FalseGroup implements WatchGroup {
   /** Rounds end so; "held": they wait for `release`. */
   rounds: "confirmed" | "retry" | "held" = "confirmed";
   leader = 1;
+  /** It leads, and serves. */
+  isReady = true;
   private readonly held: (() => void)[] = [];
 
   constructor(
@@ -62,7 +64,7 @@ class FalseGroup implements WatchGroup {
   };
 
   leaseNowMs = (): number => this.bench.timer.nowMs;
-  isServing = (): boolean => this.leader === 1;
+  isServing = (): boolean => this.leader === 1 && this.isReady;
   isLeader = (): boolean => this.leader === 1;
   leaderNode = (): number => this.leader;
   /** When its leader was heard last; null: now. */
@@ -83,6 +85,9 @@ export class WatchBench {
   /** Moves whose cuts the map has. */
   readonly cuts = new Set<number>();
   clusterId = "cluster";
+  /** What was wished for of leaders elsewhere, and whether they take it. */
+  readonly wishes: { readonly partition: number; readonly leaseMs: number; atMs: number }[] = [];
+  takesWishes = true;
   private readonly left: ((group: WatchGroup) => void)[] = [];
   private readonly joined: ((group: WatchGroup) => void)[] = [];
   private readonly all: ReadonlySet<number>;
@@ -118,7 +123,10 @@ export class WatchBench {
       clusterId: () => this.clusterId,
       isClosing: () => false,
       confirmThere: (_partition, _deadlineMs, done) => timer.soon(() => done(null)),
-      wishClock: () => undefined,
+      wishClock: (partition, leaseMs, done) => {
+        this.wishes.push({ partition, leaseMs, atMs: timer.nowMs });
+        timer.soon(() => done(this.takesWishes));
+      },
     };
     const given = { watchersMax: 100, historyBytes: 1 << 20, progressMs: 10_000 };
     this.hub = new WatchHub(ports, { ...given, ...settings });

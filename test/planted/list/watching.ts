@@ -10,6 +10,9 @@ const COLLECTED = "host/watching/collected.test";
 const EVENTS = "machine/events.test";
 const MOVES = "host/watching/transitions.test";
 const KEY_MOVES = "host/watching/moves.test";
+const REVISIONS = "host/watching/revisions.test";
+const EXPIRIES = "host/watching/expiries.test";
+const EXPIRING = "src/host/watching/expiries.ts";
 const SINGLE = "operations/watching/single.test";
 const MANY = "operations/watching/many.test";
 const HUB = "src/host/watching/hub.ts";
@@ -88,6 +91,48 @@ export const watchingBugs: readonly RecordBug[] = [
       CHANGED,
       "      if (isBehind(from, at) || from.leaseMs > at.leaseMs) return null;\n",
       "      if (isBehind(from, at) && from.leaseMs < 0) return null;\n",
+    ],
+  ),
+  recordBug(
+    "P-186",
+    "a watch that is behind is told what another one at its place is compared with",
+    CATCH_UP,
+    "W6 W13 two watches",
+    [
+      "src/host/watching/watch.ts",
+      "    if (this.place.number < this.filter.first) return -1;\n",
+      "",
+    ],
+  ),
+  recordBug("P-186", "revisions that are all gone are not missed", REVISIONS, "W8 all revisions", [
+    "src/host/watching/revisions.ts",
+    "this.isCut = row === null ? from >= 0 : !keepsAll(row, from);",
+    "this.isCut = row !== null && !keepsAll(row, from);",
+  ]),
+  recordBug(
+    "P-188",
+    "who leads, and does not serve yet, forgets wishes",
+    EXPIRIES,
+    "W11 a leader that",
+    [
+      EXPIRING,
+      "    for (const [partition, ends] of this.wishes) {\n" +
+        "      const group = this.ports.group(partition);\n" +
+        "      if (group?.isLeader() !== true) {",
+      "    for (const [partition, ends] of this.wishes) {\n" +
+        "      const group = this.ports.group(partition);\n" +
+        "      if (group?.isServing() !== true) {",
+    ],
+  ),
+  recordBug(
+    "P-188",
+    "a wish is over when a clock is proposed",
+    EXPIRIES,
+    "W11 a clock that is not",
+    [
+      EXPIRING,
+      "if (this.wishLeftMs(group, endMs) <= 0) this.advance(group);",
+      "if (this.wishLeftMs(group, endMs) <= 0 && ends.delete(endMs)) this.advance(group);",
     ],
   ),
   recordBug(
