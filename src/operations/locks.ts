@@ -14,6 +14,7 @@ import type { LockQueues } from "../host/waiting/lock-queues.js";
 import { NO_TOKEN, type Queue } from "../host/waiting/queue.js";
 import { commandBytes } from "../host/waiting/waiting.js";
 import { type LockCommand, type LockOutcome, LockType } from "../machine/commands/command.js";
+import { isOrphaned } from "../machine/locks/succession.js";
 import type { LockReading } from "../machine/decision/reading.js";
 import type { LockAnswer } from "./api/answers.js";
 import {
@@ -56,10 +57,14 @@ export function executeLock(
     return wait === null ? tryLock(attempt, request) : LockWait.begin(attempt, request, wait);
   }
   if (request.kind === "get-lock") return getLock(attempt, request);
-  const queue = queueOf(attempt, request);
-  if (queue === null) return changeLock(attempt, request);
-  if (request.kind === "try-unlock") return release(attempt, request, queue);
-  queuesOf(attempt).goFirst(queue);
+  const queue = queuesOf(attempt).find(request.resource, isEphemeral(request));
+  const isWaitedFor = queue !== null && queue.living > 0;
+  if (request.kind === "try-unlock") {
+    // Heirs that are gone are not to follow either.
+    const isFollowed = isWaitedFor || queue?.succession?.isActive === true;
+    return isFollowed ? release(attempt, request, queue) : changeLock(attempt, request);
+  }
+  if (isWaitedFor) queuesOf(attempt).goFirst(queue);
   changeLock(attempt, request);
 }
 
@@ -132,18 +137,18 @@ function commandOf(request: Exclude<LockRequest, GetLockRequest>): LockCommand {
 
 function changeLock(attempt: LockAttempt, request: Exclude<LockRequest, GetLockRequest>): void {
   const command = commandOf(request);
+  const queues = queuesOf(attempt);
   const decided = (outcome: LockOutcome): void => {
-    const queue = queuesOf(attempt).find(request.resource, isEphemeral(request));
+    const queue = queues.find(request.resource, isEphemeral(request));
     const isHeld = outcome.type === LockType.locked || outcome.type === LockType.extended;
-    if (queue !== null) queuesOf(attempt).noted(queue, isHeld ? outcome.token : NO_TOKEN);
-    attempt.done(changeAnswer(attempt, request, outcome));
+    if (queue !== null) queues.noted(queue, isHeld ? outcome.token : NO_TOKEN);
+    changed(attempt, request, outcome);
   };
   const { resource, owner } = request;
-  if (request.kind !== "try-unlock") {
-    queuesOf(attempt).askedBy(resource, isEphemeral(request), owner);
-  }
+  if (request.kind !== "try-unlock") queues.askedBy(resource, isEphemeral(request), owner);
   if (isEphemeral(request)) return attempt.decideEphemeral(command, "lock", decided);
-  attempt.decide(command, commandBytes(command), "lock", decided);
+  const ended = queues.begun(queues.find(resource, false), command);
+  attempt.decide(command, commandBytes(command), "lock", decided, ended);
 }
 
 /** A release while somebody waits: the next grant goes along. */
@@ -158,7 +163,7 @@ function release(attempt: LockAttempt, request: TryUnlockRequest, queue: Queue):
     then: (decision: Decision): void => {
       switch (decision.kind) {
         case "decided":
-          return attempt.done(changeAnswer(attempt, request, decision));
+          return changed(attempt, request, decision);
         case "moved":
           return attempt.moved();
         case "unknown":
@@ -170,7 +175,20 @@ function release(attempt: LockAttempt, request: TryUnlockRequest, queue: Queue):
       }
     },
   };
-  queuesOf(attempt).release(queue, call, "entry");
+  if (command.kind !== "unlock-grant" || isEphemeral(request)) {
+    return queuesOf(attempt).release(queue, call, "entry");
+  }
+  queuesOf(attempt).releaseGrant(queue, command.owner, command.token, call);
+}
+
+/** A change was decided. */
+function changed(
+  attempt: LockAttempt,
+  request: Exclude<LockRequest, GetLockRequest>,
+  decided: { readonly type: number; readonly token: bigint },
+): void {
+  if (decided.type === LockType.mustRetry) attempt.retry();
+  else attempt.done(changeAnswer(attempt, request, decided));
 }
 
 /** `token` as of the grant that was made, confirmed or ended. */
@@ -203,21 +221,39 @@ function withQueue(attempt: LockAttempt, request: LockRequest, answer: LockAnswe
 }
 
 function getLock(attempt: LockAttempt, request: GetLockRequest): void {
-  const { group } = attempt;
-  const { resource } = request;
   if (isEphemeral(request)) return getEphemeralLock(attempt, request);
-  attempt.confirm((leaseMs) => {
-    const reading = group.machine.reads.getLock(resource, leaseMs);
-    const isOver = reading.leaseEndMs <= group.leaseNowMs();
-    const queue = isOver ? queueOf(attempt, request) : null;
-    if (queue !== null) return getAfterTry(attempt, request, queue);
-    if (reading.type !== LockType.got || !isOver) {
-      return attempt.done(infoAnswer(attempt, request, reading));
-    }
-    attempt.advance(reading.leaseEndMs, (committedMs) => {
-      const then = group.machine.reads.getLock(resource, committedMs);
-      attempt.done(infoAnswer(attempt, request, then));
+  attempt.confirm(() => {
+    const succession = queuesOf(attempt).find(request.resource, false)?.succession ?? null;
+    if (succession === null || succession.position === null) return getShown(attempt, request);
+    const { serving, group, deadlineMs } = attempt;
+    const then = byDeadline(serving.ports, deadlineMs, false, (isShown) => {
+      if (!isShown) return attempt.fail("aborted", null, group);
+      if (!group.isServing()) return attempt.moved();
+      getShown(attempt, request);
     });
+    succession.whenShown(() => then(true));
+  });
+}
+
+/** The row shows every grant that was told before. */
+function getShown(attempt: LockAttempt, request: GetLockRequest): void {
+  const { group } = attempt;
+  const { machine } = group;
+  const { resource } = request;
+  const listed = machine.reads.succession(resource);
+  const now = { term: group.term(), nowMs: group.leaseNowMs() };
+  // A former leader may have handed it over: nobody knows who holds it (Q15).
+  if (listed !== null && isOrphaned(listed, now)) return attempt.retry();
+  const reading = machine.reads.getLock(resource, machine.leaseMs);
+  const isOver = reading.leaseEndMs <= now.nowMs;
+  const queue = isOver ? queueOf(attempt, request) : null;
+  if (queue !== null) return getAfterTry(attempt, request, queue);
+  if (reading.type !== LockType.got || !isOver) {
+    return attempt.done(infoAnswer(attempt, request, reading));
+  }
+  attempt.advance(reading.leaseEndMs, (committedMs) => {
+    const then = machine.reads.getLock(resource, committedMs);
+    attempt.done(infoAnswer(attempt, request, then));
   });
 }
 

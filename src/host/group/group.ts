@@ -86,7 +86,8 @@ export class Group {
    * Queues `command`. `sizeBytes`: its encoded size or an upper bound of it, for the byte budgets.
    * `deadlineMs`: on the monotonic clock; a command still queued then is "aborted", a proposed one
    * "unknown". `joined`: is decided right behind it, in the same entry, or is refused as it is.
-   * `marks`: is filled in on the way.
+   * `marks`: is filled in on the way. Returns false where it is refused at once: `done` hears of
+   * that as well.
    */
   propose(
     command: Command,
@@ -95,11 +96,11 @@ export class Group {
     done: ProposalDone,
     joined: JoinedCommand | null = null,
     marks: ProposalMarks | null = null,
-  ): void {
+  ): boolean {
     if (!this.isEnding) {
       return this.proposeFinal(command, sizeBytes, deadlineMs, done, joined, marks);
     }
-    this.refuse(done, "shutting-down", joined);
+    return this.refuse(done, "shutting-down", joined);
   }
 
   /**
@@ -112,7 +113,7 @@ export class Group {
     done: ProposalDone,
     joined: JoinedCommand | null = null,
     marks: ProposalMarks | null = null,
-  ): void {
+  ): boolean {
     const { replica, shared } = this;
     if (!replica.leadership.isLeading) return this.refuse(done, "not-leader", joined);
     if (!shared.admits()) return this.refuse(done, "overloaded", joined);
@@ -125,6 +126,7 @@ export class Group {
     if (command.kind !== "collect" && command.kind !== "advance-clock") this.changesAccepted++;
     if (replica.wantsCut(nowMs)) shared.wake(replica);
     shared.wakeAt(replica.wakeAtMs);
+    return true;
   }
 
   /**
@@ -236,7 +238,7 @@ export class Group {
    * clock entry that all who ask at once share. Ends as a proposal does.
    */
   advanceClock(leaseTimeMs: number, deadlineMs: number, done: ProposalDone): void {
-    if (this.isEnding) return this.refuse(done, "shutting-down");
+    if (this.isEnding) return void this.refuse(done, "shutting-down");
     this.advances.add(leaseTimeMs, deadlineMs, done);
     this.shared.wakeAt(deadlineMs);
   }
@@ -290,6 +292,11 @@ export class Group {
     return this.replica.core.term;
   }
 
+  /** Leadership is on its way to another node: what is proposed waits. */
+  isHandingOver(): boolean {
+    return this.replica.isPaused;
+  }
+
   /** The leader's node id; 0 = unknown. */
   leaderNode(): number {
     return this.replica.leadership.leader;
@@ -340,9 +347,10 @@ export class Group {
     done: ProposalDone,
     reason: RefusalReason,
     joined: JoinedCommand | null = null,
-  ): void {
+  ): false {
     this.shared.completions.proposal(done, { status: "refused", reason });
     if (joined !== null)
       this.shared.completions.proposal(joined.done, { status: "refused", reason });
+    return false;
   }
 }

@@ -246,7 +246,7 @@ export class Replica implements TargetGroup, ApplierGroup, FlushableGroup {
   }
 
   /** Leadership is on its way: what arrives waits, here or for the next leader. */
-  private get isPaused(): boolean {
+  get isPaused(): boolean {
     return this.move.isPausing || this.core.isTransferring;
   }
 

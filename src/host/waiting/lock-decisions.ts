@@ -8,8 +8,8 @@
 import { assert } from "../../base/assert.js";
 import {
   LockType,
-  type ForceUnlockCommand,
   type ForcedOutcome,
+  type HeirListCommand,
   type LockCommand,
   type Outcome,
 } from "../../machine/commands/command.js";
@@ -18,10 +18,19 @@ import type { LockReading } from "../../machine/decision/reading.js";
 import type { Group } from "../group/group.js";
 import type { ProposalMarks, ProposalResult, RefusalReason } from "../requests/results.js";
 import type { Held, Queue } from "./queue.js";
+import type { ListedRow } from "./succession.js";
+import { type WaitedCommand, listBytes } from "./waiting.js";
 
 export type WaitingGroup = Pick<
   Group,
-  "propose" | "read" | "leaseNowMs" | "machine" | "ephemeral" | "nextStamp"
+  | "propose"
+  | "read"
+  | "leaseNowMs"
+  | "machine"
+  | "ephemeral"
+  | "nextStamp"
+  | "term"
+  | "isHandingOver"
 >;
 
 export type Decision =
@@ -42,7 +51,7 @@ export type Decision =
   | { readonly kind: "unknown" };
 
 export interface LockCall {
-  readonly command: LockCommand | ForceUnlockCommand;
+  readonly command: WaitedCommand;
   readonly sizeBytes: number;
   readonly deadlineMs: number;
   readonly marks?: ProposalMarks | null;
@@ -81,6 +90,25 @@ export class LockDecisions {
     this.group.propose(command, sizeBytes, deadlineMs, done, joined, marks);
   }
 
+  /** As `make`, of a release in the log; returns false if it was refused. */
+  release({ command, sizeBytes, deadlineMs, then, marks = null }: LockCall): boolean {
+    const done = (result: ProposalResult): void => then(this.ofProposal(command, result));
+    return this.group.propose(command, sizeBytes, deadlineMs, done, null, marks);
+  }
+
+  /** Writes heirs of a lock; `done` hears whether it was decided. */
+  write(command: HeirListCommand, done: (isDecided: boolean) => void): void {
+    this.group.propose(command, listBytes(command), Infinity, ({ status }) => {
+      done(status === "applied");
+    });
+  }
+
+  /** Holder and heirs as the state says now; null: the lock was never granted. */
+  listNow({ resource }: Queue): ListedRow | null {
+    const row = this.group.machine.reads.succession(resource);
+    return row === null ? null : { ...row, base: copied(row.base), heirs: row.heirs.map(copied) };
+  }
+
   /** The holder as the state says now; undefined: the state is not to be read. */
   heldNow({ resource, isEphemeral }: Queue): Held | null | undefined {
     const reads = lockReads(this.group, isEphemeral);
@@ -107,7 +135,7 @@ export class LockDecisions {
   }
 
   private applyEphemeral(command: LockCall["command"]): Decision {
-    assert(command.kind !== "force-unlock", "the log alone knows forced releases");
+    assert(isOfTables(command), "the log alone knows forced releases and acquires by number");
     const { ephemeral: table } = this.group;
     if (table === null) return MOVED;
     const stamp = this.group.nextStamp();
@@ -120,7 +148,9 @@ export class LockDecisions {
   private ofProposal(command: LockCall["command"], result: ProposalResult): Decision {
     switch (result.status) {
       case "applied": {
-        const reading = this.group.machine.reads.getLock(command.resource, 0);
+        const { reads } = this.group.machine;
+        // Nothing is left of what was released.
+        const reading = "expiresMs" in command ? reads.getLock(command.resource, 0) : null;
         return decided(result.outcome, reading, result.leaseMs);
       }
       case "refused":
@@ -134,15 +164,26 @@ export class LockDecisions {
 }
 
 /** `reading`: of the lock, as it is now; `leaseMs`: when it was decided, on the lease clock. */
-function decided(outcome: Outcome, reading: LockReading, leaseMs: number): Decision {
+function decided(outcome: Outcome, reading: LockReading | null, leaseMs: number): Decision {
   if (outcome.kind === "forced") {
     const { type, token } = outcome;
     return { kind: "decided", type, token, leaseLeftMs: null, leaseAtMs: leaseMs, forced: outcome };
   }
   assert(outcome.kind === "lock", "a lock command has the outcome of one");
   const { type, token } = outcome;
-  const leaseLeftMs = leaseLeft(outcome, reading, leaseMs);
+  const leaseLeftMs = reading === null ? null : leaseLeft(outcome, reading, leaseMs);
   return { kind: "decided", type, token, leaseLeftMs, leaseAtMs: leaseMs };
+}
+
+function isOfTables(command: WaitedCommand): command is LockCommand {
+  return command.kind !== "force-unlock" && command.kind !== "lock-heir";
+}
+
+/** Rows are not kept for what is read of them. */
+function copied<T extends { readonly owner: Uint8Array; readonly note: Uint8Array | null }>(
+  grant: T,
+): T {
+  return { ...grant, owner: grant.owner.slice(), note: grant.note?.slice() ?? null };
 }
 
 /**

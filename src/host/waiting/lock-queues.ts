@@ -1,65 +1,61 @@
 /**
- * Who waits for the locks of one group, in the memory of its leader: taking in, granting in turn,
- * ends.
+ * Who waits for the locks of one group, in the memory of its leader: taking in, leaving, ends.
+ * Grants are made by `lock-grants.ts`.
  *
- * Apply knows nothing of it: what is granted is granted by the try-lock of the waiter, proposed
- * right behind the release in the same entry (Q4), or when the lease that is waited for may be
- * over. Owns the queues and their times. Invariants: 1. While somebody waits, either a try of its
- * queue is on its way, or the holder and the end of its lease are known and that end is waited for
- * (P-183): `settle` sees to it after every event. 2. A waiter ends exactly once, never in the turn
- * of the call that took it in. 3. A grant for which nobody waits any more, however late its
- * try is decided, is given back at once (P-182), unless its owner had it before, or another request
- * of its may be told of it. 4. With the leadership everything here ends; nothing of it is granted
- * later. 5. Waiting, cancelling and going away cost no entry.
+ * Owns the queues and their times. Invariants: 1. A waiter ends exactly once, never in the turn of
+ * the call that took it in. 2. With the leadership everything here ends; nothing of it is granted
+ * later. 3. Waiting, cancelling and going away cost no entry. 4. Who asks again by a higher try of
+ * the same acquire is told alone: nobody hears of a lower one (Q14).
  */
 import { LOCK_PLACE_REQUESTS_MAX } from "../../base/limits.js";
-import { LockType, type LockCommand } from "../../machine/commands/command.js";
+import type { LockCommand } from "../../machine/commands/command.js";
 import { DeadlineSweep } from "../requests/deadline-sweep.js";
-import { DueHeap } from "./due-heap.js";
-import { FreshGrants } from "./fresh-grants.js";
+import type { FinalPropose, ProposalResult } from "../requests/results.js";
 import { KeptPlaces } from "./kept-places.js";
-import {
-  LockDecisions,
-  type Decision,
-  type LockCall,
-  type WaitingGroup,
-} from "./lock-decisions.js";
+import { LockDecisions, type LockCall, type WaitingGroup } from "./lock-decisions.js";
+import { LockGrants } from "./lock-grants.js";
 import {
   type Leaving,
-  NO_TOKEN,
   type Place,
   Queue,
+  type Trial,
   type WaitEnd,
   Waiter,
   type Wish,
   keyOf,
 } from "./queue.js";
 import { WaiterEnds } from "./waiter-ends.js";
-import { type WaitingPorts, type WaitingSettings, commandBytes, tryCommand } from "./waiting.js";
+import type { WaitingPorts, WaitingSettings } from "./waiting.js";
 import type { HandoffPath, WaitTally } from "./wait-tally.js";
-
-/** A try that could not be made is made again after this (ms). */
-const RETRY_MS = 20;
 
 export class LockQueues {
   private readonly queues = new Map<string, Queue>();
-  private readonly dueQueues = new DueHeap<Queue>();
   private readonly kept: KeptPlaces;
-  private readonly fresh = new FreshGrants();
   private readonly ends: WaiterEnds;
   private readonly sweep: DeadlineSweep;
   private readonly decisions: LockDecisions;
+  private readonly grants: LockGrants;
 
   constructor(
     private readonly group: WaitingGroup,
     private readonly ports: WaitingPorts,
     private readonly settings: WaitingSettings,
-    private readonly tally: WaitTally,
+    tally: WaitTally,
   ) {
     this.decisions = new LockDecisions(group);
     this.kept = new KeptPlaces(ports.clock, tally);
     this.ends = new WaiterEnds(ports, tally);
     this.sweep = new DeadlineSweep(ports, (nowMs) => this.due(nowMs));
+    const { decisions, ends, kept } = this;
+    this.grants = new LockGrants(group, ports, settings, tally, decisions, {
+      ends,
+      kept,
+      isCurrent: (queue) => this.queues.get(queue.key) === queue,
+      drop: (queue) => void this.queues.delete(queue.key),
+      vacate: (place, isKept) => this.vacate(place, isKept),
+      endBusy: (waiter, position) => this.endBusy(waiter, position),
+      expect: () => this.expect(),
+    });
   }
 
   /** The queue of a lock; null: nobody waits for it, nor may come back. */
@@ -80,12 +76,13 @@ export class LockQueues {
   /** Takes a request in. It is granted at once if the lock is free and nobody waits for it. */
   ask(resource: string, isEphemeral: boolean, wish: Wish): Waiter | null {
     const key = keyOf(resource, isEphemeral);
-    this.fresh.askedBy(key, wish.owner);
+    this.grants.askedBy(key, wish.owner);
     let queue = this.queues.get(key);
     if (queue === undefined) {
       queue = new Queue(key, resource, isEphemeral);
       this.queues.set(key, queue);
     }
+    this.grants.heirs.watch(queue);
     let place = queue.find(wish.owner);
     if (place !== null && this.kept.isLate(place)) {
       this.kept.release(place);
@@ -100,6 +97,7 @@ export class LockQueues {
       place = queue.add(wish);
     }
     this.kept.release(place);
+    if (queue.succession !== null) this.namedBy(place, wish.trial);
     const waiter = new Waiter(wish, place, this.ports.clock.monotonicMs());
     if (place.waiters.length >= LOCK_PLACE_REQUESTS_MAX) {
       const [oldest] = place.waiters;
@@ -107,15 +105,25 @@ export class LockQueues {
     }
     queue.join(place, waiter);
     this.ends.begin(waiter);
-    this.settle(queue);
+    this.grants.settle(queue);
+    this.grants.heirs.lengthen(queue);
     this.expect();
     return waiter;
+  }
+
+  /** One more request comes to `place`, where there may be heirs. */
+  private namedBy(place: Place, trial: Trial | null): void {
+    const before = place.trial;
+    place.trial = place.queue.trialWith(place, trial);
+    if (before === null || before.waitId !== trial?.waitId) return;
+    if (before.attempt >= trial.attempt) return;
+    for (const waiter of place.waiters) this.ends.endLater(waiter, { kind: "aborted" });
   }
 
   /** Of one lock, all at once. False: they have ended, or their ends are on their way. */
   leave(waiters: readonly Waiter[], how: Leaving): boolean {
     const [left] = waiters.filter((waiter) => this.withdraw(waiter, how));
-    if (left !== undefined) this.settle(left.place.queue);
+    if (left !== undefined) this.grants.settle(left.place.queue);
     this.expect();
     return left !== undefined;
   }
@@ -131,20 +139,18 @@ export class LockQueues {
     return true;
   }
 
-  /**
-   * Carries out `call`, a release (`path`), with the grant to `place` right behind it; or after a
-   * try of it that is on its way, as two could be granted, the second one to nobody.
-   */
+  /** Carries out `call`, a release (`path`), with the grant to `place` right behind it. */
   release(queue: Queue, call: LockCall, path: HandoffPath, place = queue.first()): void {
-    const sinceMs = this.ports.clock.monotonicMs();
-    const then = call.then;
-    const released = (decision: Decision): void => {
-      if (decision.kind === "decided" && decision.type === LockType.unlocked) queue.held = null;
-      then(decision);
-      if (next === null) this.settle(queue);
-    };
-    const next = place?.tries === 0 ? this.tryOf(queue, place, sinceMs, path) : null;
-    this.decisions.make(queue.isEphemeral, { ...call, then: released }, next);
+    this.grants.release(queue, call, path, place);
+    this.expect();
+  }
+
+  /**
+   * As `release`, by the holder itself, which names its grant: the next one is told at once if it
+   * may be (Q16).
+   */
+  releaseGrant(queue: Queue, owner: Uint8Array, token: bigint, call: LockCall): void {
+    if (!this.grants.heirs.step(queue, owner, token, call)) this.release(queue, call, "entry");
   }
 
   /**
@@ -153,7 +159,7 @@ export class LockQueues {
    */
   askedBy(resource: string, isEphemeral: boolean, owner: Uint8Array): void {
     const key = keyOf(resource, isEphemeral);
-    this.fresh.askedBy(key, owner);
+    this.grants.askedBy(key, owner);
     this.queues.get(key)?.askedBy(owner);
   }
 
@@ -162,30 +168,26 @@ export class LockQueues {
    * calls `done`, with false if it is to stay: nobody knows any more that nobody else was told.
    */
   giveBackLate(
-    { resource, owner }: LockCommand,
+    command: LockCommand,
     isEphemeral: boolean,
     token: bigint,
     done: (isGiven: boolean) => void,
   ): void {
-    const key = keyOf(resource, isEphemeral);
-    const nowMs = this.ports.clock.monotonicMs();
-    if (!this.fresh.take(key, owner, token, nowMs)) {
-      return this.ports.timer.soon(() => done(false));
-    }
-    this.tally.givenBack++;
-    const then = (decision: Decision): void => done(decision.kind === "decided");
-    const call = this.unlockOf(resource, owner, then);
-    const queue = this.find(resource, isEphemeral);
-    if (queue !== null) return this.release(queue, call, "entry");
-    this.decisions.make(isEphemeral, call, null);
+    const queue = this.find(command.resource, isEphemeral);
+    this.grants.giveBackLate(queue, command, isEphemeral, token, done);
   }
 
   /** What others decided about a lock with a queue; `token`: of the grant that they were told. */
   noted(queue: Queue, token: bigint): void {
-    this.note(queue);
-    queue.see(token);
-    this.settle(queue);
-    this.expect();
+    this.grants.noted(queue, token);
+  }
+
+  /**
+   * A command about the lock that others propose is on its way; what is returned is to be called
+   * when that ends, null: nobody needs to know.
+   */
+  begun(queue: Queue | null, command: LockCommand): ((result: ProposalResult) => void) | null {
+    return queue === null ? null : this.grants.begun(queue, command);
   }
 
   /**
@@ -193,8 +195,22 @@ export class LockQueues {
    * behind it never sees the lock free.
    */
   goFirst(queue: Queue): void {
-    const first = queue.first();
-    if (first !== null && queue.triesOpen === 0 && this.mayBeOver(queue)) this.try(queue, first);
+    this.grants.goFirst(queue);
+  }
+
+  /** A lock went to somebody ahead of its row. */
+  get hasUnshown(): boolean {
+    return this.grants.heirs.hasUnshown;
+  }
+
+  /** Calls `then` as soon as all rows show what was told before. */
+  whenAllShown(then: () => void): void {
+    this.grants.heirs.whenShown(then);
+  }
+
+  /** The leadership is handed on as planned, or the node stops: no list of heirs goes with it. */
+  clearLists(propose: FinalPropose): void {
+    for (const queue of this.queues.values()) this.grants.heirs.clearFor(queue, propose);
   }
 
   /**
@@ -207,16 +223,11 @@ export class LockQueues {
     queue.afterTry.push(then);
   }
 
-  /** The lease that is waited for may be over, or the lock is not known to be held. */
-  mayBeOver({ held }: Queue): boolean {
-    return held === null || this.group.leaseNowMs() >= held.endMs;
-  }
-
   /** The leadership ended: whoever waits asks its successor. */
   reset(): void {
     const ends: (readonly [Waiter, WaitEnd])[] = [];
     for (const queue of this.queues.values()) {
-      this.dueQueues.remove(queue);
+      this.grants.forget(queue);
       for (const place of queue.all()) {
         place.isOut = true;
         this.kept.release(place);
@@ -227,146 +238,9 @@ export class LockQueues {
       queue.afterTry = [];
     }
     this.queues.clear();
-    this.fresh.clear();
+    this.grants.reset();
     this.sweep.stop();
     this.ends.endAll(ends);
-  }
-
-  /** Sees to it that who waits will be granted the lock. */
-  private settle(queue: Queue): void {
-    if (this.queues.get(queue.key) !== queue) return;
-    const first = queue.first();
-    if (first === null) {
-      this.dueQueues.remove(queue);
-      if (queue.size === 0 && queue.triesOpen === 0) this.queues.delete(queue.key);
-      return;
-    }
-    if (queue.triesOpen > 0) return;
-    const nowMs = this.ports.clock.monotonicMs();
-    if (queue.retryAtMs > nowMs) return this.dueQueues.set(queue, queue.retryAtMs);
-    if (queue.held === null || this.mayBeOver(queue)) return this.try(queue, first);
-    const holder = queue.find(queue.held.owner);
-    // It is told that it holds the lock (L2), and overtakes nobody if its lease ends meanwhile.
-    if (holder !== null && holder.living > 0) return this.try(queue, first, holder);
-    const leftMs = queue.held.endMs - this.group.leaseNowMs();
-    this.dueQueues.set(queue, nowMs + leftMs);
-  }
-
-  private try(queue: Queue, place: Place, behind = place): void {
-    const path = queue.isEphemeral ? "ephemeral" : "lapse";
-    const call = this.tryOf(queue, place, null, path);
-    const next = behind === place ? null : this.tryOf(queue, behind, null, path);
-    this.decisions.make(queue.isEphemeral, call, next);
-  }
-
-  /** `sinceMs`: when the release came that lets it in; null: it asks, or a lease is over. */
-  private tryOf(queue: Queue, place: Place, sinceMs: number | null, path: HandoffPath): LockCall {
-    place.tries++;
-    queue.triesOpen++;
-    this.dueQueues.remove(queue);
-    queue.see(this.decisions.heldNow(queue)?.token ?? NO_TOKEN);
-    const isHandoff = sinceMs !== null || queue.held !== null;
-    const beginMs = sinceMs ?? this.ports.clock.monotonicMs();
-    const command = tryCommand(queue.resource, place);
-    return {
-      command,
-      sizeBytes: commandBytes(command),
-      deadlineMs: Infinity,
-      then: (decision) => {
-        place.tries--;
-        queue.triesOpen--;
-        this.tried(queue, place, decision);
-        if (isHandoff && decision.kind === "decided" && decision.type === LockType.locked) {
-          const nowMs = this.ports.clock.monotonicMs();
-          this.tally.handedOn(queue.isEphemeral ? "ephemeral" : path, nowMs - beginMs);
-        }
-        const { afterTry } = queue;
-        queue.afterTry = [];
-        for (const after of afterTry) after();
-        this.settle(queue);
-        this.expect();
-      },
-    };
-  }
-
-  private tried(queue: Queue, place: Place, decision: Decision): void {
-    if (this.queues.get(queue.key) !== queue) return;
-    if (decision.kind === "decided") {
-      // Tokens only grow: one that was seen before the try was decided is not of its making.
-      const isFresh = decision.token > queue.seenToken;
-      this.note(queue);
-      queue.see(decision.token);
-      if (decision.type === LockType.locked) return this.granted(queue, place, decision, isFresh);
-      if (decision.type === LockType.busy) return this.refused(place);
-      return this.failed(place, { kind: "failed", type: decision.type });
-    }
-    const isStopping = decision.kind === "refused" && decision.reason === "shutting-down";
-    if (isStopping) return this.failed(place, { kind: "refused", reason: "shutting-down" });
-    // It leads and could not be asked: not now. Otherwise the end of the leadership comes.
-    queue.retryAtMs = this.ports.clock.monotonicMs() + RETRY_MS;
-    this.refused(place);
-  }
-
-  private granted(
-    queue: Queue,
-    place: Place,
-    { token, leaseLeftMs, leaseAtMs }: Extract<Decision, { kind: "decided" }>,
-    isFresh: boolean,
-  ): void {
-    queue.remove(place);
-    this.kept.release(place);
-    if (place.living === 0) return this.giveBack(queue, place, isFresh);
-    if (isFresh && !place.isShared && place.living === 1) {
-      this.fresh.add(queue.key, place.owner, token, this.ports.clock.monotonicMs());
-    }
-    // The lease clock may be ahead of time by what it was rounded up.
-    const decidedAgoMs = Math.max(0, this.group.leaseNowMs() - leaseAtMs) + 1;
-    for (const waiter of place.waiters) {
-      const { living: waiters } = queue;
-      if (waiter.isCancelled) this.ends.end(waiter, { kind: "aborted" });
-      else this.ends.end(waiter, { kind: "granted", token, leaseLeftMs, decidedAgoMs, waiters });
-    }
-  }
-
-  /** Nobody waits for the grant: the next one has it, in one more entry. */
-  private giveBack(queue: Queue, place: Place, isFresh: boolean): void {
-    const ended = (kind: "aborted" | "unknown"): void => {
-      for (const waiter of place.waiters) this.ends.end(waiter, { kind });
-    };
-    // What its owner had before, the wait has not changed.
-    if (!isFresh) return ended("aborted");
-    if (place.isShared) return ended("unknown");
-    this.tally.givenBack++;
-    const then = ({ kind }: Decision): void => ended(kind === "decided" ? "aborted" : "unknown");
-    this.release(queue, this.unlockOf(queue.resource, place.owner, then), "entry");
-  }
-
-  private unlockOf(resource: string, owner: Uint8Array, then: LockCall["then"]): LockCall {
-    const command: LockCommand = { kind: "try-unlock", resource, owner };
-    const deadlineMs = this.ports.clock.monotonicMs() + this.settings.tryMs;
-    return { command, sizeBytes: commandBytes(command), deadlineMs, then };
-  }
-
-  /** Its try came to nothing: who was only waiting for that ends. */
-  private refused(place: Place): void {
-    if (place.tries > 0 || place.isOut) return;
-    for (const waiter of place.waiters) {
-      if (waiter.isCancelled) this.ends.end(waiter, { kind: "aborted" });
-      else if (waiter.isOver) this.endBusy(waiter, place.queue.positionOf(place));
-    }
-    this.vacate(place, false);
-  }
-
-  private failed(place: Place, end: WaitEnd): void {
-    if (place.isOut) return;
-    for (const waiter of place.waiters) this.ends.end(waiter, end);
-    place.queue.remove(place);
-    this.kept.release(place);
-  }
-
-  private note(queue: Queue): void {
-    const held = this.decisions.heldNow(queue);
-    if (held !== undefined) queue.held = held;
   }
 
   /** A place without a request goes, once its tries have ended, or is kept for a moment. */
@@ -387,18 +261,16 @@ export class LockQueues {
   }
 
   private get nextMs(): number {
-    return Math.min(this.dueQueues.nextMs, this.ends.nextMs, this.kept.nextMs);
+    return Math.min(this.grants.nextMs, this.ends.nextMs, this.kept.nextMs);
   }
 
   /** Does what is due; returns when something is due next. */
   private due(nowMs: number): number {
     for (let place = this.kept.take(nowMs); place; place = this.kept.take(nowMs)) {
       this.vacate(place, false);
-      this.settle(place.queue);
+      this.grants.settle(place.queue);
     }
-    for (let queue = this.dueQueues.take(nowMs); queue; queue = this.dueQueues.take(nowMs)) {
-      this.settle(queue);
-    }
+    this.grants.due(nowMs);
     const over: Waiter[] = [];
     for (let waiter = this.ends.take(nowMs); waiter; waiter = this.ends.take(nowMs)) {
       this.overdue(waiter, over);
@@ -413,7 +285,7 @@ export class LockQueues {
       const kind = place.tries > 0 || place.isOut ? "unknown" : "moved";
       this.ends.end(waiter, { kind });
       this.vacate(place, true);
-      return this.settle(place.queue);
+      return this.grants.settle(place.queue);
     }
     waiter.isOver = true;
     this.ends.dueAgain(waiter, Math.max(wish.deadlineMs, wish.untilMs + 1));
@@ -440,7 +312,7 @@ export class LockQueues {
       else if (isProved) this.endBusy(waiter, known.get(place) ?? 0);
       else this.ends.end(waiter, { kind: "moved" });
       this.vacate(place, true);
-      this.settle(queue);
+      this.grants.settle(queue);
     }
     this.expect();
   }

@@ -10,6 +10,8 @@ import { assert } from "../../base/assert.js";
 import { equalBytes } from "../../base/bytes.js";
 import { toByteKey } from "../../machine/store/keys.js";
 import type { DueItem } from "./due-heap.js";
+import { Heat } from "./heat.js";
+import type { Succession } from "./succession.js";
 
 /** How a wait ends. */
 export type WaitEnd =
@@ -18,8 +20,8 @@ export type WaitEnd =
       readonly token: bigint;
       /** What is left of the lease at the decision (ms); null: not known any more. */
       readonly leaseLeftMs: number | null;
-      /** So long ago that was (ms), at most. */
-      readonly decidedAgoMs: number;
+      /** When that was, at the earliest (monotonic ms). */
+      readonly decidedMs: number;
       readonly waiters: number;
     }
   | {
@@ -45,6 +47,13 @@ export type Leaving =
   /** Nobody knows whether it comes back: its place is kept for a moment (Q8). */
   | "left";
 
+/** An acquire by its number, and one try of it (uint64). */
+export interface Trial {
+  /** Not 0. */
+  readonly waitId: bigint;
+  readonly attempt: bigint;
+}
+
 /** What is asked of a lock, and who waits for the answer. */
 export interface Wish {
   readonly owner: Uint8Array;
@@ -53,6 +62,8 @@ export interface Wish {
   /** When the wait is over, and when the answer must have been given (monotonic ms). */
   readonly untilMs: number;
   readonly deadlineMs: number;
+  /** The acquire that it is a try of; null: of none that is named. */
+  readonly trial: Trial | null;
   /** Called once, in a later turn than the ask. */
   done(end: WaitEnd): void;
 }
@@ -88,6 +99,8 @@ export class Place implements DueItem {
   isOut = false;
   /** Another request of its owner may be told of a grant that a try of its made. */
   isShared = false;
+  /** Where there may be heirs: the acquire of all its requests, and their highest try. */
+  trial: Trial | null = null;
 
   constructor(
     readonly queue: Queue,
@@ -130,6 +143,9 @@ export class Queue implements DueItem {
   retryAtMs = 0;
   /** Called, once each, when a try ends. */
   afterTry: (() => void)[] = [];
+  /** Of a lock that may have heirs. */
+  succession: Succession | null = null;
+  readonly heat = new Heat();
 
   constructor(
     readonly key: string,
@@ -166,6 +182,13 @@ export class Queue implements DueItem {
     const place = new Place(this, key, owner, expiresMs, note);
     this.places.set(key, place);
     return place;
+  }
+
+  /** Of those at `place` and of one more; null: they are not tries of one acquire. */
+  trialWith({ waiters, trial }: Place, added: Trial | null): Trial | null {
+    if (waiters.length === 0 && trial?.waitId !== added?.waitId) return added;
+    if (trial === null || added === null || trial.waitId !== added.waitId) return null;
+    return added.attempt > trial.attempt ? added : trial;
   }
 
   /** One request more at `place`. */

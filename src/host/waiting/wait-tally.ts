@@ -6,7 +6,7 @@
 import { Distribution } from "../requests/distribution.js";
 
 const WAIT_ENDS = ["granted", "busy", "aborted", "moved", "unknown", "refused", "failed"] as const;
-const HANDOFF_PATHS = ["entry", "lapse", "forced", "ephemeral"] as const;
+const HANDOFF_PATHS = ["entry", "heir", "lapse", "forced", "ephemeral"] as const;
 export type HandoffPath = (typeof HANDOFF_PATHS)[number];
 
 /** Upper bounds of the buckets (ms); one more is without bound. */
@@ -23,6 +23,8 @@ export class WaitTally {
   givenBack = 0;
   /** Grants that were ended by administrators. */
   forced = 0;
+  /** Lists of former leaders that bind who waits here. */
+  orphanedLists = 0;
   readonly ends = new Map<string, number>(WAIT_ENDS.map((end) => [end, 0]));
   readonly handoffs = new Map<string, number>(HANDOFF_PATHS.map((path) => [path, 0]));
   /** In milliseconds, as `handoffTimes`. */

@@ -154,7 +154,7 @@ function noteLapse(context: DecisionContext, before: Stored, after: Stored): voi
 }
 
 /** What heirs take of a row, about (bytes). */
-function heirsBytes(heirs: readonly Pick<NewHeir, "owner" | "note">[]): number {
+export function heirsBytes(heirs: readonly Pick<NewHeir, "owner" | "note">[]): number {
   let sizeBytes = 0;
   for (const { owner, note } of heirs) {
     sizeBytes += HEIR_BYTES + owner.length + (note?.length ?? 0);

@@ -22,6 +22,8 @@ export type GroupAccess = Pick<
   | "holdEntries"
   | "isServing"
   | "isLeader"
+  | "term"
+  | "isHandingOver"
   | "leaderNode"
   | "levelMs"
   | "addReset"

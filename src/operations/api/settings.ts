@@ -34,6 +34,8 @@ export interface OperationsSettings {
   /** Requests that may wait, for one lock and on this node; beyond: overload. */
   readonly lockWaitersPerLockMax: number;
   readonly lockWaitersMax: number;
+  /** Locks that change hands often have heirs (Q15). */
+  readonly lockSuccession: boolean;
   /** Rows about forced releases that a partition keeps. */
   readonly lockAuditRetained: number;
   readonly watchMaxWatchers: number;

@@ -25,6 +25,7 @@ import { queryText } from "../api/page-query.js";
 import { type ListLocksRequest, Durability, type RequestContext } from "../api/requests.js";
 import { NOWHERE, emptyLockPage } from "../api/shapes.js";
 import type { Fail } from "../serving/attempt.js";
+import { byDeadline } from "../serving/by-deadline.js";
 import {
   LeaderParts,
   type PartOrAgain,
@@ -88,14 +89,11 @@ function readGroup(
     const items = page.items.map((item) => listItem(serving, group, isEphemeral, item));
     done({ part: { items, next: page.next } });
   };
-  group.read(deadlineMs, (result) => {
-    if (result.status !== "confirmed") {
-      return done(result.status === "aborted" ? "aborted" : "lost");
-    }
-    const page = look(result.leaseMs);
+  const queues = serving.queues(group);
+  const looked = (): void => {
+    const page = look(group.machine.leaseMs);
     const late = page === null || isEphemeral ? [] : lateItems(page, group.leaseNowMs());
     if (late.length === 0) return shown(page);
-    const queues = serving.queues(group);
     for (const { resource } of late) {
       const queue = queues.find(resource, isEphemeral);
       if (queue !== null) queues.goFirst(queue);
@@ -105,6 +103,18 @@ function readGroup(
       if (status === "applied") shown(look(group.machine.leaseMs));
       else done(status === "aborted" ? "aborted" : "lost");
     });
+  };
+  group.read(deadlineMs, (result) => {
+    if (result.status !== "confirmed") {
+      return done(result.status === "aborted" ? "aborted" : "lost");
+    }
+    if (isEphemeral || !queues.hasUnshown) return looked();
+    const then = byDeadline(serving.ports, deadlineMs, false, (isShown) => {
+      if (!isShown) return done("aborted");
+      if (group.isServing()) looked();
+      else done("lost");
+    });
+    queues.whenAllShown(() => then(true));
   });
 }
 

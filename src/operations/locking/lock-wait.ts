@@ -8,7 +8,7 @@
  */
 import { Int64 } from "../../base/int64.js";
 import type { LockQueues } from "../../host/waiting/lock-queues.js";
-import type { Leaving, WaitEnd, Waiter, Wish } from "../../host/waiting/queue.js";
+import type { Leaving, Trial, WaitEnd, Waiter, Wish } from "../../host/waiting/queue.js";
 import { LockType } from "../../machine/commands/command.js";
 import type { LockAnswer } from "../api/answers.js";
 import {
@@ -50,6 +50,12 @@ export class LockWait implements Wish, WaitHolder {
     return this.request.note ?? null;
   }
 
+  get trial(): Trial | null {
+    const { waitId = Int64.ZERO, tryNumber = Int64.ZERO } = this.request;
+    if (waitId.equals(Int64.ZERO)) return null;
+    return { waitId: uint64(waitId), attempt: uint64(tryNumber) };
+  }
+
   get untilMs(): number {
     return this.wait.waitUntilMs;
   }
@@ -72,11 +78,11 @@ export class LockWait implements Wish, WaitHolder {
     switch (end.kind) {
       case "granted": {
         serving.ports.meter.lockGranted();
-        const { token, decidedAgoMs, waiters } = end;
+        const { token, decidedMs, waiters } = end;
         const answer = lockAnswer(LockType.locked, Int64.fromBigInt(token), origin);
         // Never longer than it was: whoever holds the lock counts its lease by this. Who shares a
         // place may have come after the lease began.
-        const untilThenMs = Math.floor(waitedMs - decidedAgoMs);
+        const untilThenMs = Math.floor(decidedMs - wait.sinceMs);
         const lateMs = Math.max(0, -untilThenMs);
         const leaseLeftMs = end.leaseLeftMs === null ? null : Math.max(0, end.leaseLeftMs - lateMs);
         const told = { leaseLeftMs, waitedMs: Math.max(0, untilThenMs), waiters };
@@ -99,4 +105,8 @@ export class LockWait implements Wish, WaitHolder {
         return attempt.done(lockAnswer(end.type, Int64.ZERO, origin));
     }
   }
+}
+
+function uint64(value: Int64): bigint {
+  return BigInt.asUintN(64, value.toBigInt());
 }

@@ -89,14 +89,19 @@ export class Attempt<T> {
     });
   }
 
-  /** Proposes `command`, which has outcomes of `kind`, and calls `then` when it was applied. */
+  /**
+   * Proposes `command`, which has outcomes of `kind`, and calls `then` when it was applied. `ended`
+   * hears before of how it ended.
+   */
   decide<Kind extends Outcome["kind"]>(
     command: Command,
     sizeBytes: number,
     kind: Kind,
     then: (outcome: OutcomeOf<Kind>) => void,
+    ended: ((result: ProposalResult) => void) | null = null,
   ): void {
     const decided = (result: ProposalResult): void => {
+      ended?.(result);
       const outcome = this.outcomeOf(result, kind);
       if (outcome !== null) then(outcome);
     };

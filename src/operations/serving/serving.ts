@@ -86,9 +86,11 @@ export class Serving implements ForwardingDeps {
       tryMs: settings.requestTimeoutMs,
     };
     node.onGroup((group) => {
-      const queues = new LockQueues(group, ports, waiting, this.waitTally);
+      const hasHeirs = (): boolean => this.hasHeirs(group);
+      const queues = new LockQueues(group, ports, { ...waiting, hasHeirs }, this.waitTally);
       this.queuesByGroup.set(group.partition, queues);
       group.addReset(() => queues.reset());
+      group.addStopHook((propose) => queues.clearLists(propose));
       const blocks = new SequenceBlocks(group, blockSettings, ports, kernels);
       this.blocksByGroup.set(group.partition, blocks);
       group.addReset(() => blocks.reset());
@@ -155,6 +157,12 @@ export class Serving implements ForwardingDeps {
   /** As `knowsWaiting`, as the partition of `group` has it. */
   waitsIn({ machine }: GroupAccess): boolean {
     return machine.level >= this.settings.permits.waitsFrom;
+  }
+
+  /** Whether locks of `group` that change hands often have heirs. */
+  private hasHeirs({ machine }: GroupAccess): boolean {
+    const { lockSuccession, permits } = this.settings;
+    return lockSuccession && machine.level >= (permits.commands["set-heirs"] ?? Infinity);
   }
 
   /** Who waits for the locks of `group`. */

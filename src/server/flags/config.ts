@@ -248,6 +248,7 @@ function lockConfig(read: Reader) {
     lockMaxWaitMs: read.number("--lock-max-wait"),
     lockMaxWaitersPerLock: read.number("--lock-max-waiters-per-lock"),
     lockMaxWaiters: read.number("--lock-max-waiters"),
+    lockSuccession: read.boolean("--lock-succession"),
     lockAuditRetained: read.number("--lock-audit-retained"),
     lockRecordRetentionMs: read.number("--lock-record-retention"),
   };

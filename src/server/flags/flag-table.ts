@@ -179,6 +179,8 @@ Locks, sequences, key/value
     waiters of one lock, then overload; at most --lock-max-waiters
   --lock-max-waiters integer 16384
     waiters per node, then overload
+  --lock-succession boolean false
+    locks that change hands often have a list of their next holders
   --lock-audit-retained integer 1024
     rows about forced releases kept per partition, up to 100000
   --watch-max-watchers integer 20000

@@ -77,6 +77,7 @@ export function operationsSettings(
     lockMaxWaitMs: config.lockMaxWaitMs,
     lockWaitersPerLockMax: config.lockMaxWaitersPerLock,
     lockWaitersMax: config.lockMaxWaiters,
+    lockSuccession: config.lockSuccession,
     lockAuditRetained: config.lockAuditRetained,
     watchMaxWatchers: config.watchMaxWatchers,
     watchStreamBufferBytes: config.watchStreamBufferBytes,

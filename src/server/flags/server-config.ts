@@ -113,6 +113,7 @@ export interface ServerConfig {
   readonly lockMaxWaitMs: number;
   readonly lockMaxWaitersPerLock: number;
   readonly lockMaxWaiters: number;
+  readonly lockSuccession: boolean;
   readonly lockAuditRetained: number;
   readonly watchMaxWatchers: number;
   readonly watchStreamBufferBytes: number;

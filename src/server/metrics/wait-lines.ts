@@ -17,10 +17,12 @@ function timeLines(lines: string[], name: string, help: string, times: Distribut
 }
 
 export function waitLines(lines: string[], tally: WaitTally): void {
-  const { waiters, placesLeft, givenBack, forced } = tally;
+  const { waiters, placesLeft, givenBack, forced, orphanedLists } = tally;
   scalar(lines, "svc_lock_waiters", "gauge", "Requests that wait for locks led here", waiters);
   const places = "Places of who went without a word and may come back";
   scalar(lines, "svc_lock_places_left", "gauge", places, placesLeft);
+  const lists = "Lists of heirs, of former leaders, that bind who waits here";
+  scalar(lines, "svc_lock_orphaned_lists", "gauge", lists, orphanedLists);
   const back = "Grants for which nobody waited any more";
   scalar(lines, "svc_lock_given_back_total", "counter", back, givenBack);
   const releases = "Locks led here that were released by force";

@@ -96,9 +96,11 @@ export class MemberNode {
       _sizeBytes: number,
       _deadlineMs: number,
       done: ProposalDone,
-    ): void => {
-      if (!serves()) return done({ status: "refused", reason: "not-leader" });
-      world.queue.push({ by: nodeId, command, done });
+    ): boolean => {
+      const isTaken = serves();
+      if (isTaken) world.queue.push({ by: nodeId, command, done });
+      else done({ status: "refused", reason: "not-leader" });
+      return isTaken;
     };
     this.metaProposer = new MetaProposer({
       tickSoon: () => undefined,

@@ -58,13 +58,14 @@ function faulty(group: Group, faults: Faults, world: World): GroupAccess {
     propose: (command, sizeBytes, deadlineMs, done, joined = null) => {
       const result = faults.propose?.(command) ?? null;
       if (result !== null) {
-        return world.timer.soon(() => {
+        world.timer.soon(() => {
           done(result);
           joined?.done(result);
         });
+        return result.status !== "refused";
       }
       const hidden = faults.hide?.(command) ?? null;
-      group.propose(command, sizeBytes, deadlineMs, (real) => done(hidden ?? real), joined);
+      return group.propose(command, sizeBytes, deadlineMs, (real) => done(hidden ?? real), joined);
     },
     read: (deadlineMs, done) => {
       const result = faults.read?.() ?? null;
@@ -81,6 +82,8 @@ function faulty(group: Group, faults: Faults, world: World): GroupAccess {
     holdEntries: (forMs) => group.holdEntries(forMs),
     isServing: () => group.isServing(),
     isLeader: () => group.isLeader(),
+    term: () => group.term(),
+    isHandingOver: () => group.isHandingOver(),
     leaderNode: () => group.leaderNode(),
     levelMs: (nowMs) => group.levelMs(nowMs),
     addReset: (hook) => group.addReset(hook),
@@ -136,7 +139,7 @@ export class Bench {
         access.propose = (command, sizeBytes, deadlineMs, done, joined = null) => {
           this.commands.push(command);
           if (joined !== null) this.commands.push(joined.command);
-          propose(command, sizeBytes, deadlineMs, done, joined);
+          return propose(command, sizeBytes, deadlineMs, done, joined);
         };
         wrapped.set(group, access);
       }

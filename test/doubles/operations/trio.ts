@@ -73,13 +73,14 @@ class FalseGroup implements GroupAccess {
     const chosen = this.isLeader() ? (trio.propose?.(command, this.nodeId) ?? null) : refused;
     if (chosen !== null) {
       if (joined !== null) this.soon(joined.done, chosen);
-      return this.soon(done, chosen);
+      this.soon(done, chosen);
+      return chosen.status !== "refused";
     }
     trio.proposals.push([this.nodeId, command.kind]);
     const given = (result: ProposalResult): void => {
       done(trio.hide?.(command, this.nodeId) ?? result);
     };
-    this.group.propose(command, sizeBytes, deadlineMs, given, joined, marks);
+    return this.group.propose(command, sizeBytes, deadlineMs, given, joined, marks);
   };
   read: GroupAccess["read"] = (deadlineMs, done) => {
     if (!this.isLeader()) return this.trio.world.timer.soon(() => done({ status: "retry" }));
@@ -95,6 +96,8 @@ class FalseGroup implements GroupAccess {
   nextStamp = () => this.group.nextStamp();
   holdEntries = (forMs: number) => this.group.holdEntries(forMs);
   isServing = () => this.isLeader();
+  term = () => this.group.term();
+  isHandingOver = () => false;
   isLeader = () => this.trio.leaderOf(this.partition) === this.nodeId;
   leaderNode = () => this.trio.known(this.nodeId, this.partition);
   levelMs = (nowMs: number) => nowMs;

@@ -9,6 +9,7 @@ const AFAR = "operations/waiting/lock-waits-afar.test";
 const STREAMS = "grpc/waits.test";
 const CLIENT = "client/waited-leases.test";
 const QUEUES = "src/host/waiting/lock-queues.ts";
+const GRANTS = "src/host/waiting/lock-grants.ts";
 
 export const waitingBugs: readonly RecordBug[] = [
   recordBug("P-183", "who waits stands in the queue a turn after it was taken in", HERE, "Q3 Q6", [
@@ -17,7 +18,7 @@ export const waitingBugs: readonly RecordBug[] = [
     "    const [at, late] = [queue, place];\n    this.ports.timer.soon(() => at.join(late, waiter));\n",
   ]),
   recordBug("P-183", "a release and the next grant are two entries", HERE, "Q4 the release", [
-    QUEUES,
+    GRANTS,
     "    this.decisions.make(queue.isEphemeral, { ...call, then: released }, next);",
     "    const parted = (decision: Decision): void => {\n" +
       "      released(decision);\n" +
@@ -46,7 +47,11 @@ export const waitingBugs: readonly RecordBug[] = [
     "whoever was cancelled while it was tried is granted the lock",
     HERE,
     "Q9 P-182",
-    [QUEUES, "    if (place.living === 0) return this.giveBack(queue, place, isFresh);\n", ""],
+    [
+      GRANTS,
+      "    if (place.living === 0) return this.giveBack(queue, place, token, isFresh);\n",
+      "",
+    ],
   ),
   recordBug(
     "P-182",
@@ -65,7 +70,7 @@ export const waitingBugs: readonly RecordBug[] = [
     "    return this.inflight + this.waiting < maxInflightPerStream",
   ]),
   recordBug("P-184", "a waited lease begins when the wait does", HERE, "Q3 Q6", [
-    QUEUES,
+    GRANTS,
     "    const command = tryCommand(queue.resource, place);\n",
     "    const askedMs = place.waiters[0]?.sinceMs ?? beginMs;\n" +
       "    const waitedMs = Math.floor(this.ports.clock.monotonicMs() - askedMs);\n" +
@@ -83,17 +88,17 @@ export const waitingBugs: readonly RecordBug[] = [
     AFAR,
     "Q11 with a leadership",
     [QUEUES, "        place.isOut = true;\n        this.kept.release(place);\n", ""],
-    [QUEUES, "    this.queues.clear();\n    this.fresh", "    this.fresh"],
+    [QUEUES, "    this.queues.clear();\n    this.grants", "    this.grants"],
   ),
   recordBug("P-064", "nobody looks up when the lease that is waited for ends", HERE, "Q3 Q6", [
-    QUEUES,
+    GRANTS,
     "    this.dueQueues.set(queue, nowMs + leftMs);\n",
     "    if (leftMs < 0) this.dueQueues.set(queue, nowMs + leftMs);\n",
   ]),
   recordBug("P-183", "a lock whose lease is over is told to be free", HERE, "Q3 nobody finds", [
     "src/operations/locks.ts",
-    "    const queue = isOver ? queueOf(attempt, request) : null;\n",
-    "    const queue = isOver ? null : queueOf(attempt, request);\n",
+    "  const queue = isOver ? queueOf(attempt, request) : null;\n",
+    "  const queue = isOver ? null : queueOf(attempt, request);\n",
   ]),
   recordBug(
     "P-182",
@@ -111,7 +116,7 @@ export const waitingBugs: readonly RecordBug[] = [
     "a release tries for a place whose try is on its way",
     HERE,
     "P-182 a place is not granted",
-    [QUEUES, "place?.tries === 0 ?", "place !== null ?"],
+    [GRANTS, "place?.tries === 0 ?", "place !== null ?"],
   ),
   recordBug(
     "P-183",
@@ -151,7 +156,7 @@ export const waitingBugs: readonly RecordBug[] = [
     "a try is given up while it may be granted yet",
     HERE,
     "P-182 what a slow try",
-    [QUEUES, "      deadlineMs: Infinity,\n", "      deadlineMs: beginMs + this.settings.tryMs,\n"],
+    [GRANTS, "      deadlineMs: Infinity,\n", "      deadlineMs: beginMs + this.settings.tryMs,\n"],
   ),
   recordBug(
     "P-183",
@@ -160,10 +165,9 @@ export const waitingBugs: readonly RecordBug[] = [
     "Q2 who comes back",
     [
       QUEUES,
-      "    this.kept.release(place);\n    const waiter",
-      "    this.kept.release(place);\n" +
-        "    if (queue.isHeldBy(wish.owner) && place.tries === 0) this.try(queue, place);\n" +
-        "    const waiter",
+      "    const waiter = new Waiter",
+      '    if (queue.isHeldBy(wish.owner) && place.tries === 0) this.grants["try"](queue, place);\n' +
+        "    const waiter = new Waiter",
     ],
   ),
 ];

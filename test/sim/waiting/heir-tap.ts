@@ -99,7 +99,7 @@ export class HeirTap {
         joined === null || joined === undefined
           ? joined
           : { ...joined, done: watched(joined.command, joined.done) };
-      propose(command, sizeBytes, deadlineMs, first, next, marks);
+      return propose(command, sizeBytes, deadlineMs, first, next, marks);
     };
   }
 

@@ -243,8 +243,8 @@ export class QueueTap {
         request.place.queue.gone(request, isKept, world.nowMs);
         wish.done(end);
       };
-      const { owner, expiresMs, note, untilMs, deadlineMs } = wish;
-      const told = { owner, expiresMs, note, untilMs, deadlineMs, done };
+      const { owner, expiresMs, note, untilMs, deadlineMs, trial } = wish;
+      const told = { owner, expiresMs, note, untilMs, deadlineMs, trial, done };
       const waiter = ask(resource, isEphemeral, told);
       if (waiter === null) queue.gone(request, false, world.nowMs);
       else requests.set(waiter, request);

@@ -64,14 +64,12 @@ class Leader implements BlockGroup {
     this.blocks = new SequenceBlocks(this, settings, { clock, timer, meter }, kernels, blocksMax);
   }
 
-  propose(command: Command, _sizeBytes: number, deadlineMs: number, done: ProposalDone): void {
-    const { refusing } = this;
-    if (refusing !== null) return this.cluster.timer.soon(() => done(refusing));
-    if (this.dropped) {
-      const result = { status: "refused", reason: "not-leader" } as const;
-      return this.cluster.timer.soon(() => done(result));
-    }
-    this.proposals.push({ command, done, deadlineMs });
+  propose(command: Command, _sizeBytes: number, deadlineMs: number, done: ProposalDone): boolean {
+    const gone = { status: "refused", reason: "not-leader" } as const;
+    const refusing = this.refusing ?? (this.dropped ? gone : null);
+    if (refusing === null) this.proposals.push({ command, done, deadlineMs });
+    else this.cluster.timer.soon(() => done(refusing));
+    return refusing === null;
   }
 
   read(_deadlineMs: number, done: ReadDone): void {

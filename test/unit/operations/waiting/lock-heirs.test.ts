@@ -1,0 +1,306 @@
+/** Heirs of locks that change hands often, on the real host and machine of one node. */
+import t from "tap";
+import { Int64 } from "../../../../src/base/int64.js";
+import { LockType } from "../../../../src/base/result-types.js";
+import type { Dispatch } from "../../../../src/operations/dispatch.js";
+import type { LockAnswer, WaitControl } from "../../../../src/operations/api/requests.js";
+import { Bench, extendLock, info, lock, unlock } from "../../../doubles/operations/fixture.js";
+
+const LEASE_MS = 5000;
+
+interface Wait {
+  readonly owner: string;
+  readonly answers: LockAnswer[];
+  readonly control: WaitControl | null;
+}
+
+/** The numbers of an acquire are those of its owner, and rise with each try. */
+function start(bench: Bench, owner: string, tryNumber = 1, leaseMs = LEASE_MS): Wait {
+  const answers: LockAnswer[] = [];
+  const named = { waitId: Int64.fromNumber(idOf(owner)), tryNumber: Int64.fromNumber(tryNumber) };
+  const request = { ...lock("r", owner, leaseMs), waitMs: 60_000, ...named };
+  const context = { deadlineMs: bench.nowMs + 1e7, forwardHops: 0, requestId: "t" };
+  const control = bench.operations.execute(request, context, (answer) => void answers.push(answer));
+  return { owner, answers, control };
+}
+
+function idOf(owner: string): number {
+  return 1 + Buffer.from(owner).reduce((sum, byte) => (sum * 256 + byte) % 2 ** 40, 0);
+}
+
+function wait(bench: Bench, owner: string, tryNumber = 1): Wait {
+  const begun = start(bench, owner, tryNumber);
+  bench.world.settle();
+  return begun;
+}
+
+function tokenOf({ answers }: Wait): number {
+  return answers[0]?.fencingToken.toNumber() ?? -1;
+}
+
+function release(owner: string, token: number) {
+  return { ...unlock("r", owner), fencingToken: Int64.fromNumber(token) };
+}
+
+const isTold = ({ answers }: Wait): boolean => answers[0]?.type === LockType.locked;
+
+interface Hot {
+  readonly bench: Bench;
+  /** Whoever holds the lock now. */
+  readonly holder: Wait;
+  /** Those who wait, in order: all of them are heirs. */
+  readonly heirs: Wait[];
+}
+
+function listOf(bench: Bench): readonly string[] {
+  const { reads } = bench.group(bench.partitionOf("r")).machine;
+  const heirs = reads.succession("r")?.heirs ?? [];
+  return heirs.map(({ owner }) => Buffer.from(owner).toString());
+}
+
+/** A lock that changed hands often, with `count` heirs. */
+function hot(count: number, bench = new Bench({ lockSuccession: true })): Hot {
+  const waits = ["a", "b", "c", "d", "e"].map((owner) => wait(bench, owner));
+  const heirs = Array.from({ length: count }, (_, at) => wait(bench, `h${at + 1}`));
+  for (let at = 0; at < 4; at++) {
+    const holder = waits[at] as Wait;
+    bench.ask(release(holder.owner, tokenOf(holder)));
+  }
+  bench.world.pass(10);
+  return { bench, holder: waits[4] as Wait, heirs };
+}
+
+function releaseOf(bench: Bench, { owner }: Wait, token: number): LockAnswer[] {
+  return bench.send(release(owner, token));
+}
+
+/** Nothing of the log is durable from now on. */
+function hold(bench: Bench): void {
+  bench.world.log.automatic = false;
+}
+
+function goOn(bench: Bench): void {
+  bench.world.log.automatic = true;
+  bench.world.log.sync();
+  bench.world.settle();
+}
+
+t.test("Q15 a lock that changes hands often has heirs: those who wait, in order", (t) => {
+  const { bench, holder, heirs } = hot(3);
+  t.ok(isTold(holder), "whoever was the fifth to wait holds it");
+  t.same(listOf(bench), ["h1", "h2", "h3"]);
+  t.notOk(heirs.some(isTold));
+  t.end();
+});
+
+t.test("Q15 with the flag off nothing of it is there", (t) => {
+  const { bench } = hot(3, new Bench());
+  t.same(listOf(bench), []);
+  const kinds = new Set(bench.commands.map(({ kind }) => kind));
+  t.notOk(kinds.has("lock-heir") || kinds.has("append-heirs") || kinds.has("set-heirs"));
+  t.end();
+});
+
+t.test("Q15 Q16 the next holder is told at once, the releaser when its release is durable", (t) => {
+  const { bench, holder, heirs } = hot(3);
+  const [first, second] = heirs as [Wait, Wait];
+  hold(bench);
+  const released = releaseOf(bench, holder, tokenOf(holder));
+  bench.world.settle();
+  t.match(first.answers, [{ type: LockType.locked, leaseLeftMs: LEASE_MS }]);
+  t.same(released, []);
+  const again = releaseOf(bench, first, tokenOf(first));
+  bench.world.settle();
+  t.ok(isTold(second), "and the one behind it");
+  t.same(again, []);
+  goOn(bench);
+  t.match([released, again], [[{ type: LockType.unlocked }], [{ type: LockType.unlocked }]]);
+  t.match(bench.ask(info("r")), { type: LockType.got, owner: Buffer.from("h2") });
+  t.ok(tokenOf(second) > tokenOf(first) && tokenOf(first) > tokenOf(holder));
+  t.end();
+});
+
+t.test("Q15 get-info waits for what was told ahead of the log", (t) => {
+  const { bench, holder } = hot(2);
+  hold(bench);
+  releaseOf(bench, holder, tokenOf(holder));
+  bench.world.settle();
+  const asked = bench.send(info("r"));
+  const listed = bench.send({
+    ...{ kind: "list-locks", prefix: "r", durability: 1, heldOnly: true, limit: 0 },
+    cursor: null,
+  });
+  bench.world.settle();
+  t.same([asked, listed], [[], []]);
+  goOn(bench);
+  t.match(asked, [{ type: LockType.got, owner: Buffer.from("h1") }]);
+  t.match(listed, [{ items: [{ resource: "r", owner: Buffer.from("h1") }] }]);
+  t.end();
+});
+
+t.test("Q15 C9 whoever released is told by its deadline, though the log hangs", (t) => {
+  const { bench, holder, heirs } = hot(2);
+  hold(bench);
+  const answers: LockAnswer[] = [];
+  const context = { deadlineMs: bench.nowMs + 500, forwardHops: 0, requestId: "t" };
+  const request = release(holder.owner, tokenOf(holder));
+  bench.operations.execute(request, context, (answer) => void answers.push(answer));
+  bench.world.settle();
+  t.ok(isTold(heirs[0] as Wait));
+  bench.world.pass(490);
+  t.same(answers, []);
+  bench.world.pass(20);
+  t.match(answers, [{ type: LockType.mustRetry }]);
+  goOn(bench);
+  t.equal(answers.length, 1);
+  t.match(bench.ask(info("r")), { owner: Buffer.from("h1") });
+  t.end();
+});
+
+t.test("who waits and is not named is granted behind the heirs, and named as they go", (t) => {
+  const { bench, holder, heirs } = hot(2);
+  const late = wait(bench, "late");
+  t.same(listOf(bench), ["h1", "h2", "late"], "while it is hot, at once");
+  bench.world.pass(1000);
+  const later = wait(bench, "later");
+  t.same(listOf(bench), ["h1", "h2", "late"], "it is not hot any more");
+  let token = tokenOf(holder);
+  let owner = holder.owner;
+  for (const next of [...heirs, late, later]) {
+    bench.ask(release(owner, token));
+    t.ok(isTold(next), next.owner);
+    token = tokenOf(next);
+    owner = next.owner;
+  }
+  t.match(bench.ask(release(owner, token)), { type: LockType.unlocked });
+  t.match(bench.ask(info("r")), { type: LockType.doesNotExist });
+  t.end();
+});
+
+t.test("an heir that went is not stepped over: it goes through the log, in one entry", (t) => {
+  const { bench, holder, heirs } = hot(3);
+  const [first, second] = heirs as [Wait, Wait];
+  first.control?.leave("cancelled");
+  bench.world.settle();
+  hold(bench);
+  const released = releaseOf(bench, holder, tokenOf(holder));
+  bench.world.settle();
+  t.notOk(isTold(second), "not in memory");
+  goOn(bench);
+  t.match(released, [{ type: LockType.unlocked }]);
+  t.ok(isTold(second));
+  t.match(bench.ask(info("r")), { owner: Buffer.from("h2") });
+  t.end();
+});
+
+t.test("a later try is no heir: it is granted through the log", (t) => {
+  const { bench, holder, heirs } = hot(2);
+  const [first] = heirs as [Wait];
+  const again = wait(bench, "h1", 2);
+  t.match(first.answers, [{ type: LockType.aborted }], "nobody hears the first one any more");
+  hold(bench);
+  releaseOf(bench, holder, tokenOf(holder));
+  bench.world.settle();
+  t.notOk(isTold(again));
+  goOn(bench);
+  t.ok(isTold(again));
+  t.end();
+});
+
+t.test("Q13 a second release of a grant ends no other one, and is no step", (t) => {
+  const { bench, holder, heirs } = hot(3);
+  const [first, second] = heirs as [Wait, Wait];
+  hold(bench);
+  releaseOf(bench, holder, tokenOf(holder));
+  const again = releaseOf(bench, holder, tokenOf(holder));
+  bench.world.settle();
+  t.ok(isTold(first));
+  releaseOf(bench, first, tokenOf(first));
+  bench.world.settle();
+  t.notOk(isTold(second), "while a release that makes no step is on its way");
+  goOn(bench);
+  t.match(again, [{ type: LockType.invalidOwner }]);
+  t.ok(isTold(second), "when it is applied");
+  t.end();
+});
+
+t.test("a step is not made beyond the end of the list", (t) => {
+  const { bench, holder, heirs } = hot(2);
+  bench.world.pass(1000);
+  t.match(bench.ask({ ...extendLock("r", holder.owner, 60_000) }), { type: LockType.extended });
+  bench.world.pass(1500);
+  hold(bench);
+  releaseOf(bench, holder, tokenOf(holder));
+  bench.world.settle();
+  t.notOk(isTold(heirs[0] as Wait), "its lease would be longer than the list");
+  goOn(bench);
+  t.ok(isTold(heirs[0] as Wait));
+  t.end();
+});
+
+t.test("Q3 the lease of a holder ends: the first heir has the lock", (t) => {
+  const { bench, heirs } = hot(2);
+  bench.world.pass(LEASE_MS + 100);
+  t.ok(isTold(heirs[0] as Wait));
+  t.notOk(isTold(heirs[1] as Wait));
+  t.end();
+});
+
+t.test("Q3 heirs that all went leave the lock as it is without them", (t) => {
+  const { bench, holder, heirs } = hot(3);
+  for (const { control } of heirs) control?.leave("cancelled");
+  bench.world.settle();
+  t.same(listOf(bench), [], "at once");
+  t.match(bench.ask(release(holder.owner, tokenOf(holder))), { type: LockType.unlocked });
+  t.match(bench.ask(lock("r", "z")), { type: LockType.locked });
+  t.end();
+});
+
+t.test("F4 a forced release voids the heirs, and the next one is granted along with it", (t) => {
+  const { bench, holder, heirs } = hot(2);
+  const forced = bench.ask({
+    ...{ kind: "force-unlock", resource: "r", durability: 1, reason: "test", dropWaiters: false },
+    ...{ fencingToken: Int64.fromNumber(tokenOf(holder)), actor: "", nodeId: 0 },
+  });
+  t.match(forced, { type: LockType.unlocked });
+  t.ok(isTold(heirs[0] as Wait));
+  t.match(bench.ask(info("r")), { owner: Buffer.from("h1") });
+  t.end();
+});
+
+t.test("P-182 an heir that cannot be told any more gives its grant back through the log", (t) => {
+  const { bench, holder, heirs } = hot(3);
+  const [first, second] = heirs as [Wait, Wait];
+  hold(bench);
+  releaseOf(bench, holder, tokenOf(holder));
+  bench.world.settle();
+  t.ok(isTold(first));
+  const given: boolean[] = [];
+  const { dispatch } = bench.operations as unknown as { readonly dispatch: Dispatch };
+  const fencingToken = Int64.fromNumber(tokenOf(first));
+  const call = { kind: "give-back", resource: "r", owner: Buffer.from("h1") } as const;
+  dispatch.giveBackLed({ ...call, durability: 1, fencingToken }, (isGiven) => {
+    given.push(isGiven);
+  });
+  bench.world.settle();
+  t.notOk(isTold(second), "nobody is told on the word of a node");
+  goOn(bench);
+  t.same(given, [true]);
+  t.ok(isTold(second));
+  t.end();
+});
+
+t.test("Q11 a node that stops leaves no list behind", (t) => {
+  const { bench, holder } = hot(3);
+  hold(bench);
+  releaseOf(bench, holder, tokenOf(holder));
+  bench.node.stop(bench.nowMs + 5000, () => undefined);
+  bench.world.settle();
+  bench.world.log.automatic = true;
+  bench.world.log.sync();
+  bench.world.settle();
+  const next = new Bench({ lockSuccession: true }, (bench.world.crash(), bench.world));
+  t.same(listOf(next), []);
+  t.match(next.ask(info("r")), { type: LockType.got, owner: Buffer.from("h1") });
+  t.end();
+});
