@@ -117,7 +117,9 @@ function rule<Decided>(
   const before = successionOf(row);
   const after = { ...before };
   const decided = decide({ same: equalBytes, next }, after, { term, nowMs });
-  if (after.top > context.tokenCeiling || !isListOfSize(after)) return null;
+  // Lists grow by what is named anew alone.
+  const isListed = after.top === before.top || isListOfSize(after);
+  if (after.top > context.tokenCeiling || !isListed) return null;
   if (isChanged(before, after)) {
     noteLapse(context, before, after);
     if (!after.isHeld) after.endMs = Math.min(before.endMs, nowMs);
@@ -169,9 +171,15 @@ function isListOfSize({ heirs }: Stored): boolean {
   return heirs.length <= HEIRS_MAX && heirsBytes(heirs) <= HEIRS_MAX_BYTES;
 }
 
-/** Bytes of its own: rows are not kept for what is told of them. */
+/** With bytes of its own: neither entry nor row is kept for what is known or told of them. */
+function own<Told extends { readonly owner: Uint8Array; readonly note: Uint8Array | null }>(
+  told: Told,
+): Told {
+  return { ...told, owner: told.owner.slice(), note: told.note?.slice() ?? null };
+}
+
 function grantOf({ token, owner, waitId, attempt, note }: Grant<Uint8Array, bigint>): LockGrant {
-  return { token, owner: owner.slice(), waitId, attempt, note: note?.slice() ?? null };
+  return own({ token, owner, waitId, attempt, note });
 }
 
 const NOTHING: Handover = { from: null, to: [], isFree: false };
@@ -217,7 +225,7 @@ export function tryListed(
   ask: Ask<Uint8Array, bigint>,
 ): LockOutcome {
   const decide = (values: LockValues, at: Succession, when: When): LockDecided =>
-    tryLock(values, at, when, ask);
+    tryLock(values, at, when, own(ask));
   return outcomeOf(context, rule(context, key, row, decide));
 }
 
@@ -229,7 +237,7 @@ export function extendListed(
   word: LockWord & { readonly leaseMs: number; readonly note: Uint8Array | null },
 ): LockOutcome {
   const decide = (values: LockValues, at: Succession, when: When): LockDecided =>
-    extend(values, at, when, word);
+    extend(values, at, when, own(word));
   return outcomeOf(context, rule(context, key, row, decide));
 }
 
@@ -278,14 +286,14 @@ function changeList(
 function setList(context: DecisionContext, command: SetHeirsCommand): HeirsOutcome {
   const { token, kept, added, horizonMs } = command;
   return changeList(context, command, (values, row, when) =>
-    setHeirs(values, row, when, token, kept, added, horizonMs),
+    setHeirs(values, row, when, token, kept, added.map(own), horizonMs),
   );
 }
 
 function appendList(context: DecisionContext, command: AppendHeirsCommand): HeirsOutcome {
   const { token, added, horizonMs } = command;
   return changeList(context, command, (values, row, when) =>
-    appendHeirs(values, row, when, token, added, horizonMs),
+    appendHeirs(values, row, when, token, added.map(own), horizonMs),
   );
 }
 

@@ -13,6 +13,7 @@ import { ByteReader, ByteWriter } from "../../base/codec.js";
 import { HEIRS_MAX } from "../../base/limits.js";
 import { optionalBytes, readOptionalBytesView, readUint64, uint64 } from "../commands/fields.js";
 import { finishRow } from "../store/row-memory.js";
+import { RecentRows } from "./recent-rows.js";
 import type { Heir, SuccessionRow } from "./succession.js";
 
 /** With heirs, or of a wait that may be repeated. */
@@ -60,6 +61,7 @@ export interface LockRow {
 }
 
 const writer = new ByteWriter(2048);
+const recent = new RecentRows<LockRow>();
 
 function begin(version: number, state: number, token: bigint, endMs: number): ByteWriter {
   return writer.reset().uint8(version).uint8(state).int64(token).uint53(endMs);
@@ -81,7 +83,10 @@ export function releasedLockRow(token: bigint, freeMs: number): Uint8Array {
   return finishRow(writer);
 }
 
-/** `row`, of which the rules made what it is. A list without heirs is none. */
+/**
+ * `row`, of which the rules made what it is. A list without heirs is none. With heirs, its owners and
+ * notes are to be bytes of its own.
+ */
 export function successionLockRow(row: Succession): Uint8Array {
   const { isHeld, base, endMs, heirs, untilMs, top } = row;
   const { token, owner, note, waitId, attempt } = base;
@@ -91,7 +96,12 @@ export function successionLockRow(row: Succession): Uint8Array {
   }
   begin(VERSION, isHeld ? LockState.held : LockState.released, token, endMs);
   writeSuccession(row);
-  return finishRow(writer);
+  const bytes = finishRow(writer);
+  if (heirs.length > 0) {
+    const succession = { waitId, attempt, heirs, listTerm: row.listTerm, untilMs, top };
+    recent.note(bytes, { state: LockState.held, token, endMs, owner, note, succession });
+  }
+  return bytes;
 }
 
 function writeSuccession({ isHeld, base, heirs, listTerm, untilMs, top }: Succession): void {
@@ -118,7 +128,7 @@ function writeWait(waitId: bigint, attempt: bigint): void {
 export function decodeLockRow(bytes: Uint8Array): LockRow | null {
   if (bytes.length < OWNER_AT) return null;
   if (bytes[0] === NOTED) return decodeNoted(bytes);
-  if (bytes[0] === VERSION) return decodeSuccession(bytes);
+  if (bytes[0] === VERSION) return recent.find(bytes) ?? decodeSuccession(bytes);
   if (bytes[0] !== PLAIN) return null;
   const state = bytes[1] as number;
   const hasOwner = bytes.length > OWNER_AT;

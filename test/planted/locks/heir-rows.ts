@@ -129,13 +129,18 @@ export const heirRowBugs: readonly RecordBug[] = [
   ]),
   recordBug("P-057", "heirs are named beyond the largest token", ROWS, "P-057 no heir is named", [
     HEIRS,
-    "  if (after.top > context.tokenCeiling || !isListOfSize(after)) return null;\n",
-    "  if (!isListOfSize(after)) return null;\n",
+    "  if (after.top > context.tokenCeiling || !isListed) return null;\n",
+    "  if (!isListed) return null;\n",
   ]),
   recordBug("P-164", "a list is as long as anybody wants", ROWS, "11 lists have a bound", [
     HEIRS,
-    "  if (after.top > context.tokenCeiling || !isListOfSize(after)) return null;\n",
+    "  if (after.top > context.tokenCeiling || !isListed) return null;\n",
     "  if (after.top > context.tokenCeiling) return null;\n",
+  ]),
+  recordBug("P-029", "a row is taken for the one that was written last", APPLY, LIKE_RULES, [
+    "src/machine/locks/recent-rows.ts",
+    "      if (this.bytes[at] === bytes) return",
+    "      if (this.bytes[at]?.length === bytes.length) return",
   ]),
   recordBug("P-186", "watchers are not told whom a release makes the holder", SCENARIOS, EACH, [
     "src/machine/events.ts",

@@ -2,6 +2,7 @@
  * What apply makes of locks, heirs included, is what the rules say over plain values: texts and
  * numbers, one row for each lock, no bytes, no store.
  */
+import { isDeepStrictEqual } from "node:util";
 import t from "tap";
 import { Prng } from "../../../../src/base/prng.js";
 import { LockType } from "../../../../src/base/result-types.js";
@@ -317,7 +318,10 @@ class History {
     const [is, ought] = [told(sorted(stored), nowMs), told(sorted(row), nowMs)];
     if (is !== ought) return `the row is ${is}, not ${ought}`;
     const bytesOf = bench.machine["groupRows"].get(RowKind.lock, textToByteKey(resource));
-    if (bytesOf === null || decodeLockRow(bytesOf) === null) return "the row is not whole";
+    const known = bytesOf === null ? null : decodeLockRow(bytesOf);
+    if (bytesOf === null || known === null) return "the row is not whole";
+    if (!isDeepStrictEqual(decodeLockRow(bytesOf.slice()), known))
+      return "what is known of the row";
     const isOfWait = row.isHeld && row.base.waitId + row.base.attempt > 0;
     const isPlain = !isOfWait && row.heirs.length === 0 && row.top === row.base.token;
     if (stored.untilMs === 0 && isPlain && bytesOf[0] === 3) return "a row without heirs says so";
