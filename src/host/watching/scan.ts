@@ -160,24 +160,21 @@ export class Scan {
     if (this.span === null) {
       this.single(partition, state, events);
       this.at++;
-    } else if (changed !== null) {
-      this.some(changed, partition, state, events);
-      this.at++;
-    } else this.many(this.span, partition, state, events);
+    } else if (changed !== null) this.some(changed, partition, state, events);
+    else this.many(this.span, partition, state, events);
     // Where changed names alone are read, nothing is known of when others were.
-    if (changed === null) this.noteSlice(partition, state.leaseMs);
+    this.noteSlice(partition, changed === null ? state.leaseMs : -Infinity);
     if (this.isDone && this.noting?.follow() === true) this.filter.changed = this.noting;
     return this.isFull ? { kind: "full" } : { kind: "events", partition, events };
   }
 
-  /** The names that may have changed in a partition that is to be read now; null: any. */
+  /** The names that may have changed in a partition that is being read now; null: any. */
   private changedIn(partition: number): ReadonlySet<string> | null {
     const { filter, since } = this;
     if (this.mode !== "merged" || since === null || this.span === null) return null;
-    if (this.after !== null) return null;
     const names = filter.changed?.behind(since, partition) ?? null;
     if (names !== null) this.noting = null;
-    else if (this.at === 0) this.noting = ChangedNames.of(filter, since);
+    else if (this.at === 0 && this.after === null) this.noting = ChangedNames.of(filter, since);
     return names;
   }
 
@@ -187,12 +184,22 @@ export class Scan {
     state: WatchedState,
     events: WatchEvent[],
   ): void {
-    for (const name of names) {
+    const { after } = this;
+    const keys = Array.from(names, textToByteKey).filter((key) => after === null || key > after);
+    let sizeBytes = 0;
+    for (const key of keys.sort()) {
+      if (sizeBytes >= WATCH_MESSAGE_BYTES) return;
+      this.after = key;
+      const name = byteKeyToText(key);
       const isOurs = this.ports.speaksFor(partition, name);
-      const row = isOurs ? state.rows.key(textToByteKey(name)) : null;
+      const row = isOurs ? state.rows.key(key) : null;
       const event = row === null ? null : this.keyTold(partition, name, row, state.leaseMs);
-      if (event !== null) events.push(event);
+      if (event === null) continue;
+      events.push(event);
+      sizeBytes += eventBytes(event);
     }
+    this.at++;
+    this.after = null;
   }
 
   private many(

@@ -136,6 +136,24 @@ export const watchingBugs: readonly RecordBug[] = [
     ],
   ),
   recordBug(
+    "P-185",
+    "all that others found to have changed is one message",
+    CATCH_UP,
+    "P-185 W13 what others found",
+    [SCAN, "      if (sizeBytes >= WATCH_MESSAGE_BYTES) return;\n", ""],
+  ),
+  recordBug(
+    "P-186",
+    "who speaks for a name that others found is asked by its bytes",
+    CATCH_UP,
+    "W6 W13 W14 names that are not ASCII",
+    [
+      SCAN,
+      "const isOurs = this.ports.speaksFor(partition, name);",
+      "const isOurs = this.ports.speaksFor(partition, key);",
+    ],
+  ),
+  recordBug(
     "P-188",
     "a deletion that was collected leaves no trace",
     COLLECTED,

@@ -22,8 +22,8 @@ const WRITERS = 12;
 const KEYS = 50;
 const VALUE_BYTES = 32_768;
 const BUFFER_BYTES = 1024 * 1024;
-/** A message that was made when there was still room. */
-const MESSAGE_BYTES = 256 * 1024;
+/** A message that was made when there was still room: its events, and one value more, as base64 in server-sent events. */
+const MESSAGE_BYTES = ((256 * 1024 + VALUE_BYTES) * 4) / 3 + 16_384;
 /** What the garbage collector may leave, and what a young process grows by. */
 const RESIDENT_SLACK_BYTES = 320 * 1024 * 1024;
 

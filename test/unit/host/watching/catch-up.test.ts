@@ -1,7 +1,9 @@
 /** What it costs that many who watch the same fall behind at once (W13, P-185). */
 import t, { type Test } from "tap";
 import { WatchKind } from "../../../../src/base/result-types.js";
+import { WATCH_MESSAGE_BYTES } from "../../../../src/base/limits.js";
 import { Prng } from "../../../../src/base/prng.js";
+import { eventBytes } from "../../../../src/machine/events.js";
 import { ChangedNames } from "../../../../src/host/watching/changed-names.js";
 import { textToByteKey } from "../../../../src/machine/store/keys.js";
 import { WatchedRows, keyEvent } from "../../../../src/machine/watched-rows.js";
@@ -12,6 +14,7 @@ import { WatchCaller, shortEvent, watchRequest } from "../../../doubles/operatio
 const KEYS = 2000;
 const WATCHERS = 1000;
 const CHANGED = 50;
+const VALUE_BYTES = 32_768;
 
 /** Counts the rows that watches look at. */
 function countRows(t: Test): { count: number } {
@@ -31,10 +34,10 @@ function countRows(t: Test): { count: number } {
   return read;
 }
 
-/** A stream that watches the prefix. */
-function watcher(bench: WatchBench): WatchCaller {
+/** A stream that watches a prefix. */
+function watcher(bench: WatchBench, prefix = "p/"): WatchCaller {
   const caller = new WatchCaller(bench.watches);
-  caller.stream.create(1, watchRequest(WatchKind.prefix, "p/"));
+  caller.stream.create(1, watchRequest(WatchKind.prefix, prefix));
   return caller;
 }
 
@@ -86,6 +89,58 @@ t.test("W6 whoever stands before where others were compared from is told of more
   t.end();
 });
 
+t.test("P-185 W13 what others found is told in messages of a bounded size", (t) => {
+  const bench = new WatchBench(1, { historyBytes: 20_000 });
+  const named = (at: number): string => `p/${String(at).padStart(2, "0")}`;
+  const callers = [watcher(bench), watcher(bench)] as const;
+  bench.settle();
+  for (const caller of callers) caller.full = true;
+  for (let at = 0; at < 60; at++) bench.apply(1, set(named(at), "x".repeat(VALUE_BYTES)));
+  const [first, second] = callers;
+  first.drain();
+  bench.settle();
+  const read = countRows(t);
+  second.drain(1);
+  bench.settle();
+  t.equal(second.messages.at(-1)?.events.at(-1)?.name, named(7), "eight fit the first message");
+  for (const at of [3, 40]) bench.apply(1, set(named(at), "late"));
+  second.drain();
+  bench.settle();
+  t.ok(read.count <= 62, `${read.count} rows, by name`);
+  for (const { messages } of callers) {
+    const sizes = messages.map(({ events }) => events.reduce((sum, e) => sum + eventBytes(e), 0));
+    t.ok(Math.max(...sizes) <= WATCH_MESSAGE_BYTES + 2 * VALUE_BYTES, `${sizes.join()}`);
+  }
+  const told = second.messages.flatMap(({ events }) => events.map(shortEvent));
+  const late = told.filter((text) => text.endsWith("late r1") || text.includes(" late"));
+  t.same(late.sort(), ["set p/03 late r1", "set p/40 late r1"], "each newest state once");
+  t.equal(told.length, 61);
+  t.end();
+});
+
+t.test("W6 W13 W14 names that are not ASCII: which partition speaks for them", (t) => {
+  const bench = new WatchBench(2, { historyBytes: 2000 });
+  bench.ranges.set("b", [
+    { startKey: null, endKey: "b/ж", partitionId: 1 },
+    { startKey: "b/ж", endKey: null, partitionId: 2 },
+  ]);
+  const callers = [watcher(bench, "b/"), watcher(bench, "b/")];
+  bench.settle();
+  for (const caller of callers) caller.full = true;
+  for (let at = 0; at < 60; at++) {
+    bench.apply(1, set("b/а", `${at}`));
+    bench.apply(2, set("b/я", `${at}`));
+  }
+  for (const caller of callers) {
+    caller.drain();
+    bench.settle();
+    t.same(caller.takeEvents().sort(), ["set b/а 59 r59", "set b/я 59 r59"]);
+  }
+  const { filters } = bench.hub["feed"];
+  t.ok(filters.get(WatchKind.prefix, "b/")?.changed, "the second one read these names alone");
+  t.end();
+});
+
 t.test("W6 W13 two watches of one filter on one stream: each that is behind is compared", (t) => {
   const bench = new WatchBench(2, { historyBytes: 2000 });
   const caller = new WatchCaller(bench.watches);
@@ -125,7 +180,8 @@ t.test("W6 W13 whoever is compared with what others found knows the newest state
       const key = `p/${id}/${random.below(700)}`;
       const kind = random.below(5);
       const expiresMs = kind === 0 ? 1 + random.below(200) : 0;
-      const value = String(random.below(1 << 20));
+      // Some so large that few fit a message.
+      const value = String(random.below(1 << 20)).padEnd(seed % 10 === 0 ? 20_000 : 0, ".");
       const { rows } = bench.group(id);
       rows.apply(bench.timer.nowMs, kind === 1 ? remove(key) : set(key, value, { expiresMs }));
     };
