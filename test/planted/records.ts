@@ -69,6 +69,13 @@ export const recordBugs: readonly RecordBug[] = [
     "now.get(record.partitionId) ?? record",
     "record",
   ]),
+  placement(
+    "P-096",
+    "who has left the cluster is kept",
+    "P-096 who has left",
+    "const isMember = isNodeId(change.nodeId) && reads.member(change.nodeId) !== null;",
+    "const isMember = isNodeId(change.nodeId);",
+  ),
   {
     name: "whoever is removed by force takes its role back",
     pitfall: "P-095",

@@ -171,7 +171,9 @@ function changed(
     return listed?.role === "learner" ? withRole(record, change.nodeId, "removing") : "invalid";
   }
   if (change.kind === "keep") {
-    return listed?.role === "removing" ? kept(record, change.nodeId) : "invalid";
+    // Who has left the cluster may be listed still, as a learner that its group is to let go.
+    const isMember = isNodeId(change.nodeId) && reads.member(change.nodeId) !== null;
+    return listed?.role === "removing" && isMember ? kept(record, change.nodeId) : "invalid";
   }
   if (!replicas.every(isVoter)) return "busy";
   if (change.kind === "add") return added(reads, record, change);

@@ -162,6 +162,19 @@ t.test("P-095 a removal by force: it leaves for good, one at a time, and never t
   t.end();
 });
 
+t.test("P-096 who has left the cluster, and is listed to go, is not kept", (t) => {
+  const bench = new MetaBench(4, 0);
+  bench.setMember(4, { role: "leaving" });
+  t.equal(bench.meta({ kind: "remove-member", nodeId: 4 }).status, "done");
+  // The list is of an entry in which it was a learner still.
+  t.equal(bench.item(place(1, 6, [1, 2, 3], [4])), "done 2");
+  t.equal(bench.item(orders(2, keep(4))), "invalid 2");
+  t.equal(bench.now(), "2 at 6: 1 voter, 2 voter, 3 voter, 4 removing");
+  t.equal(bench.item(report(7, [1, 2, 3], [], 2)), "done 3");
+  t.equal(bench.now(), "3 at 7: 1 voter, 2 voter, 3 voter");
+  t.end();
+});
+
 t.test("who leaves or is evicted gets no replica; the last voter stays; nine vote", (t) => {
   for (const line of [{ role: "leaving" }, { evicted: true }] as const) {
     const bench = new MetaBench(4, 3);
