@@ -25,7 +25,7 @@ import {
   type Step,
 } from "./grpc-items.js";
 import { headersFor, options, type Options } from "./grpc-options.js";
-import { MessageCutter, outcomeOf, Tally } from "./grpc-tally.js";
+import { MessageCutter, outcomeOf, Tally, tokenOf } from "./grpc-tally.js";
 import { type HeaderFields, LeanConnection } from "./lean-http2.js";
 
 const ALL_PAYLOADS = ~0b111;
@@ -115,6 +115,7 @@ class StreamDriver {
     this.tally.answered(outcome, nowMs - (this.sentMs[slot] ?? nowMs));
     if (this.isHandedOn && this.turns[slot] === RELEASE) {
       this.tally.granted(nowMs);
+      this.steps[slot]?.[0]?.granted?.(tokenOf(reader, payloadStart, payloadEnd));
       if (this.settings.holdMs > 0) return this.later(slot);
     }
     this.free.push(slot);
@@ -185,7 +186,11 @@ async function driveUnary(settings: Options, plan: Plan, slots: number, tally: T
     onData: (stream, bytes) => {
       const call = calls.get(stream);
       if (call === undefined) return;
-      call.outcome = outcomeOf(protoReader(bytes), 5, bytes.length);
+      const reader = protoReader(bytes);
+      call.outcome = outcomeOf(reader, 5, bytes.length);
+      if (isHandedOn && turns[call.slot] === RELEASE) {
+        steps[call.slot]?.[0]?.granted?.(tokenOf(reader, 5, bytes.length));
+      }
     },
     onEnd: (stream) => {
       const call = calls.get(stream);

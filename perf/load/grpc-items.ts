@@ -2,8 +2,9 @@
  * The requests that the gRPC load driver sends: whole items of the batch streams and bodies of
  * unary calls, as bytes.
  *
- * Owns no state. Invariants: 1. An item is built once per slot and sent many times; its request id
- * is the slot's number. 2. Locks alternate between taking and releasing, so that every operation is
+ * Invariants: 1. An item is built once per slot and sent many times, but where a lock is handed on:
+ * those name the acquire and the grant, as the library does; its request id is the slot's number. 2.
+ * Locks alternate between taking and releasing, so that every operation is
  * a durable write that succeeds.
  */
 import { encodeMessage, type Encodable, type MessageCodec } from "../../src/proto/codec.js";
@@ -26,6 +27,8 @@ export type Kind = (typeof KINDS)[number];
 const EPHEMERAL = 0;
 const PERSISTENT = 1;
 const HANDOFF_WAIT_MS = 600_000;
+/** What an heir's lease may be. */
+const HANDOFF_LEASE_MS = 60_000;
 
 /** What one operation of a slot looks like on the two surfaces. */
 export interface Step {
@@ -36,6 +39,8 @@ export interface Step {
   readonly unaryPath: string;
   /** The request of the unary call, with the gRPC prefix. */
   readonly unaryBody: Buffer;
+  /** Of a step that takes a lock: its token, before the next step is asked for. */
+  readonly granted?: (token: number) => void;
 }
 
 export interface Plan {
@@ -119,11 +124,11 @@ export function sharedName(prefix: string): string {
   return `${prefix.slice(0, prefix.lastIndexOf("/"))}/handed-on`;
 }
 
-function lockSteps(slot: number, prefix: string, WaitMs: number, Durability = PERSISTENT): Step[] {
-  const Resource = WaitMs > 0 ? sharedName(prefix) : `${prefix}/lock-${slot}`;
+function lockSteps(slot: number, prefix: string): Step[] {
+  const Resource = `${prefix}/lock-${slot}`;
   const Owner = Buffer.from(`${prefix}/owner-${slot}`);
-  const take = { Resource, Owner, ExpiresMs: 60_000, Durability, WaitMs };
-  const release = { Resource, Owner, Durability };
+  const take = { Resource, Owner, ExpiresMs: 60_000, Durability: PERSISTENT };
+  const release = { Resource, Owner, Durability: PERSISTENT };
   const item = locks.GrpcBatchClientLockRequest;
   const types = locks.GrpcLockClientBatchType;
   return [
@@ -142,6 +147,46 @@ function lockSteps(slot: number, prefix: string, WaitMs: number, Durability = PE
       release,
     ),
   ];
+}
+
+/** Everybody's turns at one lock: each acquire is named, and so is the grant that is let go of. */
+function handoffSteps(slot: number, prefix: string, Durability: number): Step[] {
+  const Resource = sharedName(prefix);
+  const Owner = Buffer.from(`${prefix}/owner-${slot}`);
+  const item = locks.GrpcBatchClientLockRequest;
+  const types = locks.GrpcLockClientBatchType;
+  const ask = { Resource, Owner, ExpiresMs: HANDOFF_LEASE_MS, Durability, WaitMs: HANDOFF_WAIT_MS };
+  let token = 0;
+  const take = (): Step => {
+    const request = { ...ask, WaitId: 1 + Math.floor(Math.random() * 2 ** 48), Try: 1 };
+    const of = { Type: types.TYPE_TRY_LOCK, RequestId: slot + 1, TryLock: request };
+    return step(item, of, "/Locker/TryLock", locks.GrpcTryLockRequest, request);
+  };
+  const release = (): Step => {
+    const request = { Resource, Owner, Durability, FencingToken: token };
+    const of = { Type: types.TYPE_UNLOCK, RequestId: slot + 1, Unlock: request };
+    return step(item, of, "/Locker/Unlock", locks.GrpcUnlockRequest, request);
+  };
+  const granted = (of: number): void => void (token = of);
+  return [built(take, granted), built(release)];
+}
+
+/** A step that is built anew each time. */
+function built(build: () => Step, granted?: Step["granted"]): Step {
+  const { unaryPath } = build();
+  return {
+    get frameEntry() {
+      return build().frameEntry;
+    },
+    get message() {
+      return build().message;
+    },
+    unaryPath,
+    get unaryBody() {
+      return build().unaryBody;
+    },
+    ...(granted === undefined ? {} : { granted }),
+  };
 }
 
 /** One holder prolongs its lease, over and over; it was granted the lock before. */
@@ -214,14 +259,14 @@ export function planOf(kind: Kind, objects: number, prefix: string, valueBytes: 
     case "lock":
       return {
         streamPath: "/Locker/BatchClientLockRequests",
-        stepsOf: (slot) => lockSteps(slot, prefix, 0),
+        stepsOf: (slot) => lockSteps(slot, prefix),
       };
     case "handoff":
     case "handoff-ephemeral": {
       const durability = kind === "handoff" ? PERSISTENT : EPHEMERAL;
       return {
         streamPath: "/Locker/BatchClientLockRequests",
-        stepsOf: (slot) => lockSteps(slot, prefix, HANDOFF_WAIT_MS, durability),
+        stepsOf: (slot) => handoffSteps(slot, prefix, durability),
       };
     }
     case "extend":

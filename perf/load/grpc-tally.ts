@@ -5,11 +5,12 @@
  * failed stream or connection is an error from the start of the process on, also in the warm-up.
  */
 import { createHistogram } from "node:perf_hooks";
-import type { ProtoReader } from "../../src/proto/codec.js";
+import { halvesToBigInt, type Int64Halves, type ProtoReader } from "../../src/proto/codec.js";
 import type { Options } from "./grpc-options.js";
 
 /** Tag of `Type` in every response: field 2, varint. */
 const OUTCOME_TAG = 0x10;
+const TOKEN_TAG = 0x18;
 
 /** Counts what came back. */
 export class Tally {
@@ -98,6 +99,17 @@ export function outcomeOf(reader: ProtoReader, start: number, end: number): numb
   while (reader.pos < end) {
     const tag = reader.tag();
     if (tag === OUTCOME_TAG) return reader.int32();
+    reader.skipType(tag & 7, 0, tag >>> 3);
+  }
+  return 0;
+}
+
+/** The fencing token in the answer to a try-lock, in [start, end). */
+export function tokenOf(reader: ProtoReader, start: number, end: number): number {
+  reader.pos = start;
+  while (reader.pos < end) {
+    const tag = reader.tag();
+    if (tag === TOKEN_TAG) return Number(halvesToBigInt(reader.int64() as Int64Halves));
     reader.skipType(tag & 7, 0, tag >>> 3);
   }
   return 0;

@@ -2,7 +2,8 @@
  * How often one lock changes hands while many wait for it, of three nodes and of etcd: every slot
  * takes the lock and lets it go, over and over, with no time in between. Clusters side by side,
  * loaded in turns by the same driver; each gets connections to all three nodes. Then the same with 20
- * ms between grant and release. Beside it the latency of one durable set by one client, and the
+ * ms between grant and release. Both as started without flags, and with `--lock-succession` ("heirs").
+ * Beside it the latency of one durable set by one client, and the
  * processor time of the servers for one hand-off. Run: npm run perf -- load/handoff; SVC_PERF_WAITERS
  * names other numbers of waiters ("16,256"), SVC_PERF_HELD=0 leaves the held ones out, SVC_PERF_ETCD=0
  * etcd; SVC_PERF_BASE names other built trees beside this one ("/a:/b"), then ephemeral locks are left
@@ -131,6 +132,7 @@ printMachine();
 const trees = (process.env["SVC_PERF_BASE"] ?? "").split(":").filter((tree) => tree !== "");
 const bases = new Map<string, LocalNodes>();
 const nodes = await LocalNodes.start([], 3, serverMain);
+const heirs = await LocalNodes.start(["--lock-succession"], 3, serverMain);
 const isEtcdWanted = process.env["SVC_PERF_ETCD"] !== "0" && etcdVersion() !== null;
 const etcd = isEtcdWanted ? await EtcdNodes.start() : null;
 if (etcd === null) console.log("SKIPPED: etcd, which is not installed or not wanted");
@@ -142,6 +144,7 @@ try {
   }
   const sides = [...bases].flatMap(([name, each]) => sidesOf(name, each, false));
   sides.push(...sidesOf("here", nodes, bases.size === 0));
+  sides.push(...sidesOf("here, heirs", heirs, false));
   if (etcd !== null) {
     const flags = ["--kind", "etcd-handoff", "--mode", "unary"];
     const etcdAddresses = [1, 2, 3].map((id) => `127.0.0.1:${etcd.clientPort(id)}`);
@@ -154,6 +157,7 @@ try {
 } finally {
   for (const each of bases.values()) await each.end();
   await nodes.end();
+  await heirs.end();
   await etcd?.end();
   await endAll();
 }
