@@ -3,87 +3,21 @@ import t from "tap";
 import { Int64 } from "../../../../src/base/int64.js";
 import { LockType } from "../../../../src/base/result-types.js";
 import type { Dispatch } from "../../../../src/operations/dispatch.js";
-import type { LockAnswer, WaitControl } from "../../../../src/operations/api/requests.js";
-import { Bench, extendLock, info, lock, unlock } from "../../../doubles/operations/fixture.js";
-
-const LEASE_MS = 5000;
-
-interface Wait {
-  readonly owner: string;
-  readonly answers: LockAnswer[];
-  readonly control: WaitControl | null;
-}
-
-/** The numbers of an acquire are those of its owner, and rise with each try. */
-function start(bench: Bench, owner: string, tryNumber = 1, leaseMs = LEASE_MS): Wait {
-  const answers: LockAnswer[] = [];
-  const named = { waitId: Int64.fromNumber(idOf(owner)), tryNumber: Int64.fromNumber(tryNumber) };
-  const request = { ...lock("r", owner, leaseMs), waitMs: 60_000, ...named };
-  const context = { deadlineMs: bench.nowMs + 1e7, forwardHops: 0, requestId: "t" };
-  const control = bench.operations.execute(request, context, (answer) => void answers.push(answer));
-  return { owner, answers, control };
-}
-
-function idOf(owner: string): number {
-  return 1 + Buffer.from(owner).reduce((sum, byte) => (sum * 256 + byte) % 2 ** 40, 0);
-}
-
-function wait(bench: Bench, owner: string, tryNumber = 1): Wait {
-  const begun = start(bench, owner, tryNumber);
-  bench.world.settle();
-  return begun;
-}
-
-function tokenOf({ answers }: Wait): number {
-  return answers[0]?.fencingToken.toNumber() ?? -1;
-}
-
-function release(owner: string, token: number) {
-  return { ...unlock("r", owner), fencingToken: Int64.fromNumber(token) };
-}
-
-const isTold = ({ answers }: Wait): boolean => answers[0]?.type === LockType.locked;
-
-interface Hot {
-  readonly bench: Bench;
-  /** Whoever holds the lock now. */
-  readonly holder: Wait;
-  /** Those who wait, in order: all of them are heirs. */
-  readonly heirs: Wait[];
-}
-
-function listOf(bench: Bench): readonly string[] {
-  const { reads } = bench.group(bench.partitionOf("r")).machine;
-  const heirs = reads.succession("r")?.heirs ?? [];
-  return heirs.map(({ owner }) => Buffer.from(owner).toString());
-}
-
-/** A lock that changed hands often, with `count` heirs. */
-function hot(count: number, bench = new Bench({ lockSuccession: true })): Hot {
-  const waits = ["a", "b", "c", "d", "e"].map((owner) => wait(bench, owner));
-  const heirs = Array.from({ length: count }, (_, at) => wait(bench, `h${at + 1}`));
-  for (let at = 0; at < 4; at++) {
-    const holder = waits[at] as Wait;
-    bench.ask(release(holder.owner, tokenOf(holder)));
-  }
-  bench.world.pass(10);
-  return { bench, holder: waits[4] as Wait, heirs };
-}
-
-function releaseOf(bench: Bench, { owner }: Wait, token: number): LockAnswer[] {
-  return bench.send(release(owner, token));
-}
-
-/** Nothing of the log is durable from now on. */
-function hold(bench: Bench): void {
-  bench.world.log.automatic = false;
-}
-
-function goOn(bench: Bench): void {
-  bench.world.log.automatic = true;
-  bench.world.log.sync();
-  bench.world.settle();
-}
+import type { LockAnswer } from "../../../../src/operations/api/requests.js";
+import { Bench, extendLock, info, lock } from "../../../doubles/operations/fixture.js";
+import {
+  LEASE_MS,
+  type Wait,
+  goOn,
+  hold,
+  hot,
+  isTold,
+  listOf,
+  release,
+  releaseOf,
+  tokenOf,
+  wait,
+} from "../../../doubles/operations/heirs.js";
 
 t.test("Q15 a lock that changes hands often has heirs: those who wait, in order", (t) => {
   const { bench, holder, heirs } = hot(3);
