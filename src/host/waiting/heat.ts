@@ -16,6 +16,11 @@ export class Heat {
     if (this.times.length > HOT_HANDOVERS) this.times.shift();
   }
 
+  /** From then on it is forgotten, if nothing comes before (monotonic ms). */
+  get endMs(): number {
+    return (this.times.at(-1) ?? -Infinity) + HOT_MS;
+  }
+
   isHot(nowMs: number): boolean {
     const [first] = this.times;
     return this.times.length === HOT_HANDOVERS && first !== undefined && nowMs - first <= HOT_MS;

@@ -175,10 +175,7 @@ export class LockGrants {
     const first = queue.first();
     if (first === null) {
       this.dueQueues.remove(queue);
-      this.clear(queue);
-      if (queue.size === 0 && queue.triesOpen === 0 && (queue.succession?.isIdle ?? true)) {
-        this.waiting.drop(queue);
-      }
+      this.leftAlone(queue);
       return;
     }
     if (queue.triesOpen > 0) return;
@@ -198,12 +195,19 @@ export class LockGrants {
     this.dueQueues.set(queue, nowMs + leftMs);
   }
 
-  /** Nobody waits: whoever comes finds the lock as it is, without heirs. */
-  private clear(queue: Queue): void {
-    if (queue.succession?.isCleared !== false) return;
-    const { retryAtMs } = queue;
-    if (retryAtMs > this.ports.clock.monotonicMs()) this.dueQueues.set(queue, retryAtMs);
-    else this.heirs.clear(queue);
+  /** Nobody waits. */
+  private leftAlone(queue: Queue): void {
+    const { succession, retryAtMs } = queue;
+    const isEmpty = queue.size === 0 && queue.triesOpen === 0;
+    if (succession === null) return isEmpty ? this.waiting.drop(queue) : undefined;
+    const nowMs = this.ports.clock.monotonicMs();
+    // Whoever comes finds the lock as it is, without heirs.
+    if (!succession.isCleared && retryAtMs <= nowMs) this.heirs.clear(queue);
+    if (!succession.isCleared) return this.dueQueues.set(queue, retryAtMs);
+    if (!isEmpty || !succession.isIdle) return;
+    if (queue.heat.endMs > nowMs) return this.dueQueues.set(queue, queue.heat.endMs);
+    this.heirs.forget(queue);
+    this.waiting.drop(queue);
   }
 
   /** The lease may be over: whoever's turn it is is tried. */

@@ -2,6 +2,7 @@
 import { backupBugs } from "../backups/machine.js";
 import { forcedBugs } from "../locks/forced.js";
 import { heirRowBugs } from "../locks/heir-rows.js";
+import { heirStepBugs } from "../locks/heir-steps.js";
 import { hostingBugs } from "../hosting.js";
 import { placementBugs } from "../placement.js";
 import { placerBugs } from "../placer.js";
@@ -27,6 +28,7 @@ export const bugsOfRecords: readonly RecordBug[] = [
   ...waitingBugs,
   ...forcedBugs,
   ...heirRowBugs,
+  ...heirStepBugs,
   ...watchingBugs,
   ...jointWatchingBugs,
 ];

@@ -3,6 +3,7 @@
  * and after a crash between every two effects.
  */
 import t, { type Test } from "tap";
+import { assert } from "../../../../src/base/assert.js";
 import { LockType } from "../../../../src/base/result-types.js";
 import type { LockAnswer } from "../../../../src/operations/api/requests.js";
 import { Bench, info, lock } from "../../../doubles/operations/fixture.js";
@@ -38,7 +39,7 @@ function told(): Hot & { readonly next: Bench } {
   hold(all.bench);
   releaseOf(all.bench, all.holder, tokenOf(all.holder));
   all.bench.world.settle();
-  t.ok(isTold(all.heirs[0] as Wait));
+  assert(isTold(all.heirs[0] as Wait), "the first heir is told");
   return { ...all, next: crash(all) };
 }
 

@@ -2,6 +2,7 @@
 import t from "tap";
 import { Int64 } from "../../../../src/base/int64.js";
 import { LockType } from "../../../../src/base/result-types.js";
+import type { GroupAccess } from "../../../../src/operations/api/host-view.js";
 import type { Dispatch } from "../../../../src/operations/dispatch.js";
 import type { LockAnswer } from "../../../../src/operations/api/requests.js";
 import { Bench, extendLock, info, lock } from "../../../doubles/operations/fixture.js";
@@ -236,5 +237,54 @@ t.test("Q11 a node that stops leaves no list behind", (t) => {
   const next = new Bench({ lockSuccession: true }, (bench.world.crash(), bench.world));
   t.same(listOf(next), []);
   t.match(next.ask(info("r")), { type: LockType.got, owner: Buffer.from("h1") });
+  t.end();
+});
+
+t.test("Q16 a list that is not applied yet is none", (t) => {
+  const { bench, holder } = hot(0);
+  hold(bench);
+  const next = wait(bench, "next");
+  t.match(bench.commands.at(-1), { kind: "append-heirs" }, "it is on its way");
+  releaseOf(bench, holder, tokenOf(holder));
+  bench.world.settle();
+  t.notOk(isTold(next));
+  goOn(bench);
+  t.ok(isTold(next));
+  t.end();
+});
+
+t.test("Q16 no step is made while the list is being written anew", (t) => {
+  const { bench, holder, heirs } = hot(1);
+  hold(bench);
+  heirs[0]?.control?.leave("cancelled");
+  bench.world.settle();
+  t.match(bench.commands.at(-1), { kind: "set-heirs", added: [] }, "it is on its way");
+  const again = wait(bench, "h1");
+  releaseOf(bench, holder, tokenOf(holder));
+  bench.world.settle();
+  t.notOk(isTold(again));
+  goOn(bench);
+  t.ok(isTold(again));
+  t.end();
+});
+
+t.test("P-042 with a leadership the position in its lists ends", (t) => {
+  const { bench, holder, heirs } = hot(2);
+  const [first, second] = heirs as [Wait, Wait];
+  hold(bench);
+  releaseOf(bench, holder, tokenOf(holder));
+  bench.world.settle();
+  t.ok(isTold(first));
+  const group = bench.group(bench.partitionOf("r"));
+  bench.operations["serving"].queues(group as unknown as GroupAccess).reset();
+  // It would ask again by itself, by a higher try.
+  second.control?.leave("cancelled");
+  bench.world.settle();
+  const again = wait(bench, "h2");
+  releaseOf(bench, first, tokenOf(first));
+  bench.world.settle();
+  t.notOk(isTold(again), "nobody knows how far it was");
+  goOn(bench);
+  t.ok(isTold(again));
   t.end();
 });
