@@ -107,7 +107,7 @@ t.test("P-126 P-128 a row is read as it was written, and damage is told or is an
     }
     return true;
   };
-  for (let at = 0; at < 1000; at++) {
+  for (let at = 0; at < 400; at++) {
     const row = random.chance(1, 3) ? plainRow(random) : inventedRow(random);
     const stored = successionLockRow(row).slice();
     versions.set(stored[0] as number, (versions.get(stored[0] as number) ?? 0) + 1);
@@ -126,7 +126,7 @@ t.test("P-126 P-128 a row is read as it was written, and damage is told or is an
     }
   }
   for (const version of [1, 2, 3]) t.ok((versions.get(version) ?? 0) >= 20, `version ${version}`);
-  t.ok(whole > 1000 && whole < 39_000, "some are rows");
+  t.ok(whole > 500 && whole < 15_900, "some are rows");
   t.end();
 });
 
