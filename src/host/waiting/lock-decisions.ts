@@ -30,6 +30,7 @@ export type WaitingGroup = Pick<
   | "ephemeral"
   | "nextStamp"
   | "term"
+  | "isServing"
   | "isHandingOver"
 >;
 

@@ -264,7 +264,11 @@ export class LockGrants {
       this.note(queue);
       queue.see(decision.token);
       if (decision.type === LockType.locked) return this.granted(queue, place, decision, isFresh);
-      if (decision.type === LockType.busy) return this.refused(place);
+      if (decision.type === LockType.busy) {
+        // Though nobody holds it any more: a list of a former leader binds it.
+        if (this.mayBeOver(queue)) this.heirs.watch(queue);
+        return this.refused(place);
+      }
       if (decision.type === LockType.mustRetry) return this.failed(place, { kind: "unknown" });
       return this.failed(place, { kind: "failed", type: decision.type });
     }

@@ -55,6 +55,7 @@ export interface Granting {
 class Step implements DueItem {
   dueMs = 0;
   heapAt = -1;
+  isTold = false;
   isAnswered = false;
 
   constructor(readonly call: LockCall) {}
@@ -87,19 +88,23 @@ export class LockHeirs {
     }
   }
 
-  /** Somebody comes to wait: the lock may have heirs, or has some of a former leader. */
+  /** Somebody waits: the lock may have heirs, or has some of a former leader. */
   watch(queue: Queue): void {
     if (queue.succession !== null || queue.isEphemeral) return;
     if (!this.settings.hasHeirs() && !this.isBound(queue)) return;
     const succession = new Succession(this.group.term());
     queue.succession = succession;
-    for (const place of queue.all()) place.trial = place.waiters.at(-1)?.wish.trial ?? null;
-    this.grants.note(queue);
+    for (const place of queue.all()) place.trial = queue.trialOf(place);
+    // Before it serves it has not applied all that its predecessor did. And of what is on its way
+    // for the lock nothing is known here: who holds it, the first try finds out.
+    const { held } = queue;
+    if (this.group.isServing()) this.grants.note(queue);
+    queue.held = held;
   }
 
   /** Where no lists are written, those of former leaders bind nevertheless. */
   private isBound(queue: Queue): boolean {
-    return queue.size === 0 && (this.decisions.listNow(queue)?.heirs.length ?? 0) > 0;
+    return this.group.isServing() && (this.decisions.listNow(queue)?.heirs.length ?? 0) > 0;
   }
 
   /** The row was read. */
@@ -187,11 +192,14 @@ export class LockHeirs {
     const then = (decision: Decision): void => {
       this.steps.remove(step);
       this.ended(queue, passage, decision.kind);
-      if (this.grants.isCurrent(queue)) this.stepped(queue, succession, heir, decision);
+      if (step.isTold && this.grants.isCurrent(queue)) {
+        this.stepped(queue, succession, heir, decision);
+      }
       if (!step.isAnswered) call.then(decision);
     };
     // Refused: whoever asked is told so, and nothing was done.
     if (!this.decisions.release({ ...call, deadlineMs: Infinity, then })) return true;
+    step.isTold = true;
     this.steps.set(step, call.deadlineMs);
     this.ahead.add(queue);
     succession.stepTo(heir);
@@ -250,21 +258,29 @@ export class LockHeirs {
   }
 
   /** The leadership is handed on, or the node stops. */
-  clearFor({ resource, held, succession }: Queue, propose: FinalPropose): void {
+  clearFor(queue: Queue, propose: FinalPropose): void {
+    const { held, succession } = queue;
     if (succession === null || held === null || !succession.isActive) return;
-    const passage = succession.begin("other", null, null);
-    const { row, position } = succession;
-    const clear = (token: bigint, kept: number): void => {
-      const command = setHeirs(resource, token, kept, []);
-      succession.beginList([]);
-      propose(command, listBytes(command), ({ status }) => {
-        succession.endList();
-        if (status === "applied") succession.end(passage, "applied");
-      });
-    };
+    const row = this.decisions.listNow(queue);
     // Releases that are not proposed yet come behind it, others are before it.
-    if (position !== null && row !== null) clear(row.base.token, 1 + row.heirs.indexOf(position));
-    clear(held.token, 0);
+    const told = row?.heirs.findIndex(({ token }) => token === succession.position?.token) ?? -1;
+    if (row !== null && told >= 0) this.finalList(queue, row.base.token, told + 1, propose);
+    this.finalList(queue, held.token, 0, propose);
+  }
+
+  private finalList(queue: Queue, token: bigint, kept: number, propose: FinalPropose): void {
+    const { resource, succession } = queue;
+    const command = setHeirs(resource, token, kept, []);
+    const passage = succession?.begin("other", null, null) ?? null;
+    succession?.beginList([]);
+    propose(command, listBytes(command), ({ status }) => {
+      this.ended(queue, passage, status === "applied" ? "decided" : status);
+      // The leadership may stay where it is.
+      const isCurrent = this.grants.isCurrent(queue);
+      if (isCurrent) this.grants.note(queue);
+      succession?.endList();
+      if (isCurrent) this.grants.settle(queue);
+    });
   }
 
   /** Names more of those who wait, if the lock is hot. */

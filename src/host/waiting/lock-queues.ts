@@ -82,7 +82,7 @@ export class LockQueues {
       queue = new Queue(key, resource, isEphemeral);
       this.queues.set(key, queue);
     }
-    this.grants.heirs.watch(queue);
+    if (queue.size === 0 || this.settings.hasHeirs()) this.grants.heirs.watch(queue);
     let place = queue.find(wish.owner);
     if (place !== null && this.kept.isLate(place)) {
       this.kept.release(place);

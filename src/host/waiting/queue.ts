@@ -187,8 +187,14 @@ export class Queue implements DueItem {
   /** Of those at `place` and of one more; null: they are not tries of one acquire. */
   trialWith({ waiters, trial }: Place, added: Trial | null): Trial | null {
     if (waiters.length === 0 && trial?.waitId !== added?.waitId) return added;
-    if (trial === null || added === null || trial.waitId !== added.waitId) return null;
-    return added.attempt > trial.attempt ? added : trial;
+    return highest(trial, added);
+  }
+
+  /** Of those at `place`, as `trialWith`. */
+  trialOf({ waiters: [first, ...more] }: Place): Trial | null {
+    let trial = first?.wish.trial ?? null;
+    for (const { wish } of more) trial = highest(trial, wish.trial);
+    return trial;
   }
 
   /** One request more at `place`. */
@@ -259,4 +265,10 @@ export class Queue implements DueItem {
   all(): IterableIterator<Place> {
     return this.places.values();
   }
+}
+
+/** The higher try; null: they are not of one acquire. */
+function highest(one: Trial | null, other: Trial | null): Trial | null {
+  if (one === null || other === null || one.waitId !== other.waitId) return null;
+  return other.attempt > one.attempt ? other : one;
 }

@@ -43,6 +43,8 @@ export interface Faults {
   /** Proposes, but answers this instead of the real result. */
   hide: ((command: Command) => ProposalResult | null) | null;
   read: (() => ReadResult | null) | null;
+  /** As `propose`, of what is proposed at the end of a leadership. */
+  final: ((command: Command) => ProposalResult | null) | null;
 }
 
 /** A group whose ends a test can choose; everything else is the real one's. */
@@ -87,7 +89,15 @@ function faulty(group: Group, faults: Faults, world: World): GroupAccess {
     leaderNode: () => group.leaderNode(),
     levelMs: (nowMs) => group.levelMs(nowMs),
     addReset: (hook) => group.addReset(hook),
-    addStopHook: (hook) => group.addStopHook(hook),
+    addStopHook: (hook) => {
+      group.addStopHook((propose) => {
+        hook((command, sizeBytes, done) => {
+          const result = faults.final?.(command) ?? null;
+          if (result !== null) return world.timer.soon(() => done(result));
+          propose(command, sizeBytes, done);
+        });
+      });
+    },
   };
 }
 
@@ -97,7 +107,7 @@ export class Bench {
   readonly node: Node;
   readonly operations: Operations;
   readonly tally = new RequestTally();
-  readonly faults: Faults = { propose: null, hide: null, read: null };
+  readonly faults: Faults = { propose: null, hide: null, read: null, final: null };
   /** Live keys of ranges, as their leaders would say; null: the true ones. "silent": nobody does. */
   sizeOf: ((range: SizedRange) => number | null) | "silent" | null = null;
   /** Commands that reached a group. */
@@ -132,6 +142,9 @@ export class Bench {
           },
           get read() {
             return faults.read;
+          },
+          get final() {
+            return faults.final;
           },
         };
         access = faulty(group, noting, world);
