@@ -86,6 +86,18 @@ t.test("2 waiters are granted in their order (Q2)", (t) => {
   t.equal(overtaken(true), "fail", "the last come is granted first");
   t.equal(overtaken(false), "pass", "who holds it already overtakes nobody");
   t.equal(overtaken(true, true), "pass", "a place without a request is passed over");
+  const named = (isBack: boolean): string =>
+    judge((fifo, queue) => {
+      const a = queue.asked("a", 0);
+      const b = queue.asked("b", 1);
+      if (isBack) {
+        queue.gone(a, true, 2);
+        queue.asked("a", 3);
+      }
+      fifo.tried(b.place, 4, true)(1n, true);
+    });
+  t.equal(named(false), "fail", "an heir comes before who waits longer");
+  t.equal(named(true), "pass", "unless that one came back meanwhile");
   const cancelled = judge((fifo, queue) => {
     const a = queue.asked("a", 0);
     queue.gone(a, false, 1);
@@ -164,6 +176,7 @@ t.test("6 P-182 who is gone holds nothing (Q9)", (t) => {
     readMs: number,
     isOpen = false,
     term: number | null = 1,
+    hasHeirs = false,
   ): string => {
     const lines: Line[] = [[readMs, readMs + 1, "b", lock("get-lock", "", "Got 3 a 100")]];
     const minimum = { "cancelled waits": 1 };
@@ -173,10 +186,13 @@ t.test("6 P-182 who is gone holds nothing (Q9)", (t) => {
       waits,
       () => isOpen,
       () => term,
+      hasHeirs,
       minimum,
     ).kind;
   };
   t.equal(judge(gone("cancelled"), 101), "fail", "a cancelled one holds it");
+  t.equal(judge(gone("cancelled"), 101, false, 1, true), "pass", "an heir gives it back");
+  t.equal(judge(gone("cancelled"), 2700, false, 1, true), "fail", "an heir that keeps it");
   t.equal(judge(gone("cancelled"), 90), "pass", "before the answer");
   t.equal(judge(gone("cancelled"), 101, true), "pass", "it asked again");
   t.equal(judge(gone("closed"), 200), "pass", "it takes a commit to give it back");
@@ -187,7 +203,7 @@ t.test("6 P-182 who is gone holds nothing (Q9)", (t) => {
     "word may be lost on its way",
   );
   t.equal(judge(gone("closed"), 3000, false, null), "pass", "the next leader knows nothing of it");
-  const none = checkGone(historyOf([]), [], () => false, oneTerm, { "cancelled waits": 1 });
+  const none = checkGone(historyOf([]), [], () => false, oneTerm, false, { "cancelled waits": 1 });
   t.equal(none.kind, "vacuous");
   t.end();
 });

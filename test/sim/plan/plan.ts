@@ -387,5 +387,6 @@ export function operationsSettingsOf(plan: Plan, nodeId: number): OperationsSett
     lockMaxLeaseMs: work.lockMaxLeaseMs,
     ...(plan.ranges === null ? {} : rangeSizes(plan.ranges)),
     ...plan.watches?.operations,
+    lockSuccession: plan.waits !== null && plan.waits.heirs !== null,
   };
 }

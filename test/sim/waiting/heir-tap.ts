@@ -9,18 +9,19 @@
  * recorded as an attempt that nobody knows the end of.
  */
 import type { Group } from "../../../src/host/group/group.js";
+import type { ProposalResult } from "../../../src/host/requests/results.js";
+import type { Command } from "../../../src/machine/commands/command.js";
 import type { Replica } from "../../../src/host/group/replica.js";
-import type { Attempt, HistoryRecorder, LockOperation, LockResult } from "../../judge/history.js";
-import { objectOf } from "../../judge/operation.js";
+import type { Attempt, History, HistoryRecorder, LockOperation } from "../../judge/history.js";
 import type { Verdict } from "../../judge/checkers/verdict.js";
 import type { SeenGrant } from "../../judge/checkers/waits/lease-from-grant.js";
 import { ListForward } from "../../judge/checkers/heirs/list-forward.js";
 import type { NaiveRow, SeenHeir, When } from "../../judge/checkers/heirs/naive-row.js";
 import { OrphanBounded } from "../../judge/checkers/heirs/orphan-bounded.js";
 import { type OnItsWay, StepByText } from "../../judge/checkers/heirs/step-by-text.js";
-import type { History } from "../../judge/history.js";
 import type { Server } from "../world/server.js";
 import type { World } from "../world/world.js";
+import { neededAttempts } from "./needed-attempts.js";
 import { deedOf, endOf, seenRowOf } from "./seen-deeds.js";
 
 /** What a leader has in memory of one lock, as far as it is seen. */
@@ -33,13 +34,7 @@ interface AtLeader {
   steppedMs: number;
 }
 
-/** Something the service did of itself. */
-interface OwnAct {
-  readonly lock: string;
-  readonly token: bigint;
-  readonly kind: "try-lock" | "try-unlock";
-}
-
+type Done = (result: ProposalResult) => void;
 type Mutable = Omit<SeenGrant, "decidedMs"> & { decidedMs: number };
 
 /** Who is told of a grant. */
@@ -49,11 +44,10 @@ export class HeirTap {
   readonly lists = new ListForward();
   readonly steps = new StepByText();
   readonly orphans = new OrphanBounded();
-  /** Owners to whom a grant came that no try was made for. */
-  readonly granted = new Set<string>();
   private readonly highest = new Map<number, number>();
   private readonly leaders = new WeakMap<Group, Map<string, AtLeader>>();
-  private readonly own = new Map<number, OwnAct>();
+  /** Tokens that were granted, by lock and owner. */
+  private readonly tokens = new Map<string, Set<bigint>>();
   /** Stretches in which a list was orphaned, by lock. */
   private readonly stretches = new Map<string, { fromMs: number; toMs: number }[]>();
   private readonly lastMs = new Map<string, number>();
@@ -79,26 +73,23 @@ export class HeirTap {
     if (this.leaders.has(group)) return;
     const locks = new Map<string, AtLeader>();
     this.leaders.set(group, locks);
-    const propose = group.propose.bind(group);
-    group.propose = (command, sizeBytes, deadlineMs, done, joined, marks) => {
-      const watched = <Done extends typeof done>(of: typeof command, then: Done): Done => {
+    const propose = group.proposeFinal.bind(group);
+    group.proposeFinal = (command, sizeBytes, deadlineMs, done, joined, marks) => {
+      const watched = (of: Command, then: Done): Done => {
         const seen = deedOf(of);
         if (seen === null) return then;
         const lock = `lock ${seen.resource}`;
-        const at = this.atLeader(locks, lock, group);
+        const { onItsWay } = this.atLeader(locks, lock, group);
         const one = { deed: seen.deed, proposedMs: this.world.nowMs, isOfStep: false };
-        at.onItsWay.add(one);
+        onItsWay.add(one);
         this.steps.proposed(lock, node, one);
-        return ((result) => {
-          at.onItsWay.delete(one);
+        return (result) => {
+          onItsWay.delete(one);
           then(result);
-        }) as Done;
+        };
       };
       const first = watched(command, done);
-      const next =
-        joined === null || joined === undefined
-          ? joined
-          : { ...joined, done: watched(joined.command, joined.done) };
+      const next = joined && { ...joined, done: watched(joined.command, joined.done) };
       return propose(command, sizeBytes, deadlineMs, first, next, marks);
     };
   }
@@ -112,8 +103,8 @@ export class HeirTap {
     const applied = row?.isHeld === true ? row.base.token : -1n;
     const position = at.position > applied ? at.position : applied;
     at.position = token > position ? token : position;
+    this.granted(lock, to.owner, token);
     if (row === null || token <= applied) return false;
-    this.granted.add(to.owner);
     at.steppedMs = this.world.nowMs;
     this.steps.stepped({
       ...{ lock, node, term: group.term(), atMs: this.world.nowMs, row, position, token, to },
@@ -136,6 +127,20 @@ export class HeirTap {
     const grant = { lock, partition: group.partition, owner, token, leaseMs, ...times };
     this.grants.set(`${lock} ${token}`, grant);
     return grant;
+  }
+
+  /** The row of the lock that is applied there has that owner for its holder or next ones. */
+  isNamed(group: Group, resource: string, owner: string): boolean {
+    const row = seenRowOf(group.machine, resource);
+    if (row?.isHeld !== true) return false;
+    return [row.base, ...row.heirs].some((member) => member.owner === owner);
+  }
+
+  /** That of an orphaned list: its members come before all others (Q11). */
+  isOfOrphan(group: Group, resource: string, owner: string): boolean {
+    const when = { term: group.term(), leaseMs: group.leaseNowMs() };
+    const naive = this.lists.at(`lock ${resource}`);
+    return naive?.isOrphaned(when) === true && naive.line.some((one) => one.owner === owner);
   }
 
   /** Something about the lock is on its way at its leader. */
@@ -171,24 +176,13 @@ export class HeirTap {
     return stretches.some((one) => one.fromMs <= toMs && one.toMs >= fromMs);
   }
 
-  /** The attempts without those of the service that are somebody's own already. */
+  /** The attempts among which an order has to be searched for. */
   needed(attempts: readonly Attempt[]): Attempt[] {
-    const known = new Set<string>();
-    for (const { operation, outcome } of attempts) {
-      if (outcome?.kind !== "ok" || !("resource" in operation)) continue;
-      const { type, token } = outcome.result as LockResult;
-      if (type !== "Locked" && type !== "Unlocked") continue;
-      known.add(`${operation.kind} ${objectOf(operation) ?? ""} ${token}`);
-    }
-    return attempts.filter(({ id }) => {
-      const own = this.own.get(id);
-      return own === undefined || !known.has(`${own.kind} ${own.lock} ${own.token}`);
-    });
-  }
-
-  /** Whether the service did it of itself. */
-  isOwn(id: number): boolean {
-    return this.own.has(id);
+    const nothing: ReadonlySet<bigint> = new Set();
+    return neededAttempts(
+      attempts,
+      (lock, owner) => this.tokens.get(`${lock} ${owner}`) ?? nothing,
+    );
   }
 
   judge(history: History): Verdict[] {
@@ -253,6 +247,7 @@ export class HeirTap {
     this.lastMs.set(lock, this.world.nowMs);
     const { nowMs } = this.world;
     const now = this.lists.at(lock);
+    if (now?.isHeld === true) this.granted(lock, now.base.owner, now.base.token);
     if (outcome.end === "unlocked") {
       this.steps.released(lock, outcome.token, nowMs);
       const owner = "owner" in deed ? deed.owner : "";
@@ -260,21 +255,27 @@ export class HeirTap {
     }
     if (deed.kind === "try" || now?.isHeld !== true || now.base.token === before) return;
     const { owner, token } = now.base;
-    this.granted.add(owner);
     // Its lease runs from here on: never shorter than it was told.
     const grant = this.grants.get(`${lock} ${token}`);
     if (grant !== undefined) grant.decidedMs = Math.max(grant.decidedMs, nowMs);
     this.record(resource, "try-lock", owner, token, Math.max(1, now.endMs - when.leaseMs));
   }
 
+  private granted(lock: string, owner: string, token: bigint): void {
+    const name = `${lock} ${owner}`;
+    const known = this.tokens.get(name);
+    if (known === undefined) this.tokens.set(name, new Set([token]));
+    else known.add(token);
+  }
+
   private record(
     resource: string,
-    kind: OwnAct["kind"],
+    kind: "try-lock" | "try-unlock",
     owner: string,
     token: bigint,
     expiresMs: number,
   ): void {
-    const { history, world, own } = this;
+    const { history, world } = this;
     if (history.isFull()) return;
     const plain = { kind, resource, ephemeral: false, owner, expiresMs };
     const isRelease = kind === "try-unlock";
@@ -282,7 +283,6 @@ export class HeirTap {
     const operation: LockOperation = { ...plain, ...more };
     const id = history.call("leader", 0, operation, world.nowMs);
     history.lost(id, "the service did it", world.nowMs);
-    own.set(id, { lock: `lock ${resource}`, token, kind });
   }
 
   /** A list is found orphaned now, and was since the last command at least. */

@@ -13,7 +13,7 @@ import {
   lockReads,
 } from "../../../src/host/waiting/lock-decisions.js";
 import type { LockQueues } from "../../../src/host/waiting/lock-queues.js";
-import type { Waiter, Wish } from "../../../src/host/waiting/queue.js";
+import type { Waiter } from "../../../src/host/waiting/queue.js";
 import { LockType } from "../../../src/machine/commands/command.js";
 import type { Fifo } from "../../judge/checkers/waits/fifo.js";
 import type { SeenGrant } from "../../judge/checkers/waits/lease-from-grant.js";
@@ -110,13 +110,12 @@ export class QueueTap {
     const { heirs } = this.checks;
     const needed = heirs === null ? history.attempts : heirs.needed(history.attempts);
     const attempts = needed.filter((attempt) => {
-      const { operation, outcome, id } = attempt;
-      if (!("resource" in operation) || heirs?.isOwn(id) === true) return true;
+      const { operation, outcome } = attempt;
+      if (!("resource" in operation)) return true;
       if (outcome?.kind === "ok") return !this.isBusyByWaiters(attempt);
+      if (heirs !== null && !operation.ephemeral) return true;
       if (operation.isGiveBack === true) return this.released.has(operation.owner);
-      if (operation.waitMs === undefined || heirs?.granted.has(operation.owner) === true)
-        return true;
-      return (this.hopes.get(operation.owner) ?? 0) > 0;
+      return operation.waitMs === undefined || (this.hopes.get(operation.owner) ?? 0) > 0;
     });
     return { ...history, attempts };
   }
@@ -202,6 +201,7 @@ export class QueueTap {
       named: new Map(),
     };
     this.tapAsks(node, tapped);
+    this.tapHeirs(node, tapped);
     this.tapTries(tapped);
     const reset = queues.reset.bind(queues);
     queues.reset = () => {
@@ -229,15 +229,12 @@ export class QueueTap {
       }
       counts.asks++;
       const request = queue.asked(ownerText(wish.owner), world.nowMs);
-      const { waitId, attempt } = waitOf(wish);
+      const { waitId = 0n, attempt = 0n } = wish.trial ?? {};
       const to = { owner: request.place.owner, waitId, attempt };
       if (checks.heirs !== null && !isEphemeral) named.set(request, to);
       const done = (end: Parameters<typeof wish.done>[0]): void => {
         const kind: SeenEnd = end.kind;
         named.delete(request);
-        if (end.kind === "granted" && checks.heirs !== null && !isEphemeral) {
-          this.told(tapped, node, resource, request, to, end.token);
-        }
         checks.ends.ended(request, kind, world.nowMs);
         const isKept = kind === "busy" || kind === "moved" || kind === "unknown";
         request.place.queue.gone(request, isKept, world.nowMs);
@@ -262,28 +259,38 @@ export class QueueTap {
     };
   }
 
-  /** A request is told of a grant. One that no try was made for comes along a list. */
-  private told(
-    { group }: Tapped,
-    node: number,
-    resource: string,
-    { place }: SeenRequest,
-    to: Told,
-    token: bigint,
-  ): void {
+  /** Grants that are told along lists: by entries, and ahead of what is applied. */
+  private tapHeirs(node: number, { group, queues, requests, named }: Tapped): void {
     const { world, checks, counts, known } = this;
     const { heirs } = checks;
-    const { queue } = place;
-    const isAhead = heirs?.told(node, group, resource, token, to) === true;
-    const name = `${queue.lock} ${token}`;
-    if (known.has(name)) return;
-    known.add(name);
-    counts[isAhead ? "grants in memory" : "grants to heirs by entries"]++;
-    const { nowMs } = world;
-    checks.fifo.tried(place, nowMs)(token, true);
-    const grant = heirs?.grantOf(queue.lock, group, token) ?? null;
-    if (grant !== null) this.grants.push(grant);
-    queue.drop(place, nowMs);
+    if (heirs === null) return;
+    const grants = queues["grants"];
+    const tell = grants.tell.bind(grants);
+    grants.tell = (queue, place, token, leaseLeftMs) => {
+      const told = place.waiters.flatMap((waiter) => {
+        const request = waiter.isCancelled ? undefined : requests.get(waiter);
+        return request === undefined ? [] : [request];
+      });
+      // Of tries of one acquire the highest counts: what others are told is void (Q14).
+      const [request] = told.sort((one, other) => attemptOf(named, other, one));
+      if (request !== undefined) {
+        const { nowMs } = world;
+        const to = named.get(request) ?? { owner: request.place.owner, waitId: 0n, attempt: 0n };
+        const isAhead = heirs.told(node, group, queue.resource, token, to);
+        const { place } = request;
+        const { lock } = place.queue;
+        const name = `${lock} ${token}`;
+        if (!known.has(name)) {
+          known.add(name);
+          counts[isAhead ? "grants in memory" : "grants to heirs by entries"]++;
+          checks.fifo.tried(place, nowMs, true)(token, true);
+          const grant = heirs.grantOf(lock, group, token);
+          if (grant !== null) this.grants.push(grant);
+          place.queue.drop(place, nowMs);
+        }
+      }
+      tell(queue, place, token, leaseLeftMs);
+    };
   }
 
   private tapTries(tapped: Tapped): void {
@@ -327,7 +334,11 @@ export class QueueTap {
     const proposedMs = world.nowMs;
     const before = lockReads(group, isEphemeral)?.getLock(command.resource, 0) ?? null;
     const knownToken = before?.token ?? -1n;
-    const granted = place === null ? null : checks.fifo.tried(place, proposedMs);
+    const heirs = isEphemeral ? null : checks.heirs;
+    const isHeir = heirs?.isNamed(group, command.resource, owner) === true;
+    const isFirst = heirs?.isOfOrphan(group, command.resource, owner) === true;
+    const isJudged = place !== null && !isFirst;
+    const granted = isJudged ? checks.fifo.tried(place, proposedMs, isHeir) : null;
     if (place === null) checks.fifo.stranger(lock, owner, proposedMs);
     const tried = tries.get(lock) ?? { open: 0, lastMs: 0 };
     tries.set(lock, tried);
@@ -368,6 +379,16 @@ export class QueueTap {
   }
 }
 
+/** Below 0: `one` is of an earlier try. */
+function attemptOf(
+  named: ReadonlyMap<SeenRequest, Told>,
+  one: SeenRequest,
+  other: SeenRequest,
+): number {
+  const between = (named.get(one)?.attempt ?? 0n) - (named.get(other)?.attempt ?? 0n);
+  return between < 0n ? -1 : Number(between > 0n);
+}
+
 /** A later try of that heir waits there. */
 function isBack({ named }: Tapped, queue: SeenQueue, heir: Told): boolean {
   for (const [{ place, isGone }, { waitId, attempt }] of named) {
@@ -375,11 +396,6 @@ function isBack({ named }: Tapped, queue: SeenQueue, heir: Told): boolean {
     if (waitId === heir.waitId && attempt > heir.attempt) return true;
   }
   return false;
-}
-
-/** Of which wait a request is, and of which try of it. */
-function waitOf(_wish: Wish): Pick<Told, "waitId" | "attempt"> {
-  return { waitId: 0n, attempt: 0n };
 }
 
 function nameOf(resource: string, isEphemeral: boolean): string {

@@ -300,6 +300,7 @@ export class Waiter {
       if (!hasMore || prng.chance(1, 2)) return this.done();
       return this.again({ ...wanted, untilMs: world.nowMs + 3000 }, prng.below(RETURN_MS));
     }
+    if (outcome.kind === "refused") return this.refused();
     if (outcome.kind !== "unknown" || isOver || !hasMore) return this.done();
     const isBack = isGone ? prng.chance(1, 2) : prng.chance(4, 5);
     if (!isBack) return this.done();
@@ -316,6 +317,12 @@ export class Waiter {
 
   private done(): void {
     this.think();
+  }
+
+  /** Who hardly thinks would do nothing but ask, where nobody answers. */
+  private refused(): void {
+    if (this.parts.waits.heirs === null) this.done();
+    else this.later(200, () => this.done());
   }
 
   // What is held ---------------------------------------------------------------------------------

@@ -17,10 +17,19 @@ export class Fifo {
     this.findings = new Findings("waiters are granted in their order", minimum);
   }
 
-  /** The leader tries to grant the lock to `place`; returns what is to be called with the grant. */
-  tried(place: SeenPlace, atMs: number): (token: bigint, isFresh: boolean) => void {
+  /**
+   * The leader tries to grant the lock to `place`; returns what is to be called with the grant.
+   * `isHeir`: along a list. Who comes back to a place finds those before it that were named
+   * meanwhile, and who shares one is no heir.
+   */
+  tried(place: SeenPlace, atMs: number, isHeir = false): (token: bigint, isFresh: boolean) => void {
     if (place.living === 0) this.stranger(place.queue.lock, place.owner, atMs);
-    const overtaken = place.queue.before(place).map(({ owner }) => owner);
+    const before = place.queue.before(place);
+    const bound = isHeir
+      ? before.filter(({ hasReturned, living }) => !hasReturned && living === 1)
+      : before;
+    if (bound.length < before.length) this.findings.count("heirs before who came back");
+    const overtaken = bound.map(({ owner }) => owner);
     const passed = place.queue.passedOver(place);
     return (token, isFresh) => {
       if (!isFresh) return this.findings.count("found to hold it");

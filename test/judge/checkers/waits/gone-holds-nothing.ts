@@ -35,6 +35,8 @@ export function checkGone(
   /** Owners that asked more than once, or whose grant could not be given back. */
   isOpen: (owner: string) => boolean,
   termBetween: TermBetween,
+  /** Who is cancelled may be named in a list, and is given back what that grants it. */
+  hasHeirs = false,
   minimum: Readonly<Record<string, number>> = GONE,
 ): Verdict {
   const findings = new Findings("who is gone holds nothing", minimum);
@@ -52,7 +54,8 @@ export function checkGone(
     const wait = type === "Got" ? byOwner.get(`${lock} ${owner ?? ""}`) : undefined;
     if (wait === undefined || isOpen(wait.owner)) continue;
     const sinceMs = callMs - wait.goneMs;
-    if (sinceMs < (wait.how === "cancelled" ? 0 : GIVE_BACK_MS)) continue;
+    const isExact = wait.how === "cancelled" && !hasHeirs;
+    if (sinceMs < (isExact ? 0 : GIVE_BACK_MS)) continue;
     if (wait.how === "closed") {
       const isOne = termBetween(wait.partition, wait.askedMs, returnMs) !== null;
       if (!wait.isAtLeader || !isOne) continue;

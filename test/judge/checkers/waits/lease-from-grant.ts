@@ -101,7 +101,10 @@ function nextOnes(known: ReadonlyMap<string, ReadonlyMap<bigint, Taken>>): Map<s
     const grants = [...ofLock].sort(([one], [other]) => (one < other ? -1 : 1));
     grants.forEach(([token], at) => {
       const following = grants[at + 1];
-      if (following !== undefined) next.set(`${lock} ${token}`, following[1]);
+      if (following === undefined) return;
+      // Ephemeral ones have none, but where a lock was lost with its leader (L15).
+      const isGap = following[0] !== token + 1n;
+      if (!isGap || lock.startsWith("lock ")) next.set(`${lock} ${token}`, following[1]);
     });
   }
   return next;
