@@ -104,6 +104,11 @@ export class LockDecisions {
     });
   }
 
+  /** The lock has heirs, as the state says now. */
+  isListed({ resource }: Queue): boolean {
+    return (this.group.machine.reads.succession(resource)?.heirs.length ?? 0) > 0;
+  }
+
   /** Holder and heirs as the state says now; null: the lock was never granted. */
   listNow({ resource }: Queue): ListedRow | null {
     const row = this.group.machine.reads.succession(resource);

@@ -204,6 +204,7 @@ export class LockGrants {
     // Whoever comes finds the lock as it is, without heirs.
     if (!succession.isCleared && retryAtMs <= nowMs) this.heirs.clear(queue);
     if (!succession.isCleared) return this.dueQueues.set(queue, retryAtMs);
+    if (succession.untold !== null && retryAtMs > nowMs) this.dueQueues.set(queue, retryAtMs);
     if (!isEmpty || !succession.isIdle) return;
     if (queue.heat.endMs > nowMs) return this.dueQueues.set(queue, queue.heat.endMs);
     this.heirs.forget(queue);

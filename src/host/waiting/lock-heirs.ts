@@ -19,6 +19,7 @@
  * it ends (`takeOver`).
  */
 import { equalBytes } from "../../base/bytes.js";
+import { HEIRS_MAX } from "../../base/limits.js";
 import { type HeirListCommand, LockType } from "../../machine/commands/command.js";
 import type { FinalPropose } from "../requests/results.js";
 import { DueHeap, type DueItem } from "./due-heap.js";
@@ -104,7 +105,7 @@ export class LockHeirs {
 
   /** Where no lists are written, those of former leaders bind nevertheless. */
   private isBound(queue: Queue): boolean {
-    return this.group.isServing() && (this.decisions.listNow(queue)?.heirs.length ?? 0) > 0;
+    return this.group.isServing() && this.decisions.isListed(queue);
   }
 
   /** The row was read. */
@@ -224,7 +225,7 @@ export class LockHeirs {
       return void succession.begin("other", null, null);
     }
     succession.shows(heir.token);
-    if (succession.position === heir || decision.type !== LockType.unlocked) {
+    if (succession.position?.token === heir.token || decision.type !== LockType.unlocked) {
       this.grants.note(queue);
       this.grants.settle(queue);
     }
@@ -292,6 +293,7 @@ export class LockHeirs {
     if (!this.settings.hasHeirs() || this.group.isHandingOver()) return;
     if (succession.isOrphaned(this.group.leaseNowMs())) return;
     const { ahead } = succession;
+    if (ahead.length >= HEIRS_MAX) return;
     const added = nextHeirs(queue, held.owner, ahead);
     const last = ahead.at(-1)?.token ?? held.token;
     if (added.length > 0) this.write(queue, succession, "append-heirs", last, added);
@@ -338,7 +340,11 @@ export class LockHeirs {
       return this.handedOn(queue, this.ports.clock.monotonicMs());
     }
     if (succession.isTried(held.owner) || succession.isReleased(untold, held.owner)) return;
-    this.grants.giveBackTo(queue, held.owner, untold, () => undefined);
+    const { clock } = this.ports;
+    if (queue.retryAtMs > clock.monotonicMs()) return;
+    this.grants.giveBackTo(queue, held.owner, untold, ({ kind }) => {
+      if (kind !== "decided") queue.retryAtMs = clock.monotonicMs() + RETRY_MS;
+    });
   }
 
   /**

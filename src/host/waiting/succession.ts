@@ -93,7 +93,8 @@ export class Succession {
 
   /** Nothing of it is needed any more. */
   get isIdle(): boolean {
-    return !this.isActive && this.passages.length === 0 && this.waits.length === 0;
+    const isWaitedFor = this.untold !== null || this.waits.length > 0;
+    return !this.isActive && !isWaitedFor && this.passages.length === 0;
   }
 
   /** The list is of a former leader, and may still be followed. */
@@ -116,10 +117,13 @@ export class Succession {
     this.nextAt = 0;
     if (position !== null) {
       const heirs = row?.isHeld === true ? row.heirs : NOBODY;
-      this.nextAt = heirs.findIndex(({ token }) => token === position.token) + 1;
-      if (this.nextAt === 0) this.position = null;
+      const at = heirs.findIndex(({ token }) => token === position.token);
+      this.position = heirs[at] ?? null;
+      this.nextAt = at + 1;
     }
-    if (row?.isHeld === true) this.seeBase(row.base, named);
+    const base = row?.isHeld === true ? row.base : null;
+    if (base?.token !== this.untold) this.untold = null;
+    if (base !== null) this.seeBase(base, named);
     if (this.position === null) this.endWaits();
   }
 

@@ -1,12 +1,12 @@
 /**
  * Hundreds wait for one lock over four connections, and the node that leads it is killed: each wait ends, whoever is
- * granted the lock has it alone, and no token comes twice.
+ * granted the lock has it alone, and no token comes twice. Without heirs of locks and with them.
  *
  * `SVC_WAITERS` says how many. The long form takes 7 s on a quiet machine, and 22 s at a load of 20:
  * `SVC_WAITERS=4096 npm test -- many-waiters`
  */
 import { join } from "node:path";
-import t from "tap";
+import t, { type Test } from "tap";
 import { Prng } from "../../../src/base/prng.js";
 import { SvcClient, SvcError } from "../../../src/client/mod.js";
 import { HeldTimes } from "../../judge/checkers/waits/held-times.js";
@@ -37,8 +37,14 @@ const AFTER_KILL = 100;
 t.setTimeout(240_000);
 
 /** One partition of data: it is known who leads the lock. */
-function start(at: number, ports: readonly number[], path: string): ServerProcess {
+function start(
+  at: number,
+  ports: readonly number[],
+  path: string,
+  flags: readonly string[],
+): ServerProcess {
   return new ServerProcess([
+    ...flags,
     ...[`--grpc-port=${ports[at]}`, "--http-port=0", "--https-port=off"],
     ...[`--peer-port=${ports[NODES + at]}`, `--raft-nodeid=${at + 1}`],
     ...[`--initial-cluster=${foundersOf(ports.slice(NODES))}`, "--initial-cluster-partitions=1"],
@@ -58,14 +64,20 @@ async function leaderAt(addresses: readonly Addresses[]): Promise<number | undef
   return undefined;
 }
 
-t.test("Q2 Q5 Q11 many wait over 4 connections, and the leader is killed", async (t) => {
+/** Locks that a node handed over along lists of heirs. */
+async function handedToHeirs({ http }: Addresses): Promise<number> {
+  const text = await (await fetch(`http://${http}/metrics`)).text();
+  return Number(/^svc_lock_handoffs_total\{path="heir"\} (\d+)$/m.exec(text)?.[1]);
+}
+
+async function manyWait(t: Test, flags: readonly string[]): Promise<void> {
   const directory = temporaryDirectory();
   t.teardown(async () => {
     await endAll();
     directory.remove();
   });
   const ports = await freePorts(2 * NODES);
-  const nodes = Array.from({ length: NODES }, (_, at) => start(at, ports, directory.path));
+  const nodes = Array.from({ length: NODES }, (_, at) => start(at, ports, directory.path, flags));
   const addresses = await Promise.all(nodes.map((node) => node.ready()));
   const endpoints = ports.slice(0, NODES).map((port) => `127.0.0.1:${port}`);
   const clients = Array.from({ length: CONNECTIONS }, () => {
@@ -113,6 +125,8 @@ t.test("Q2 Q5 Q11 many wait over 4 connections, and the leader is killed", async
   t.notOk(isOver, "the leader is killed while they wait");
   const leader = await leaderAt(addresses);
   t.ok(leader !== undefined, "somebody leads");
+  const toHeirs = await handedToHeirs(addresses[leader ?? 0] as Addresses);
+  t.equal(toHeirs > 0, flags.length > 0, `${toHeirs} hand-overs along lists of heirs`);
   const atKill = granted;
   await nodes[leader ?? 0]?.kill();
   while (granted < atKill + AFTER_KILL && !isOver) await sleep(5);
@@ -124,4 +138,12 @@ t.test("Q2 Q5 Q11 many wait over 4 connections, and the leader is killed", async
   t.ok(granted > atKill, `after the kill ${granted - atKill} were granted it, before ${atKill}`);
   t.comment(JSON.stringify(verdict.seen), JSON.stringify([...failures]));
   await Promise.all(clients.map((client) => client.close({ releaseMs: 0 })));
+}
+
+t.test("Q2 Q5 Q11 many wait over 4 connections, and the leader is killed", (t) => {
+  return manyWait(t, []);
+});
+
+t.test("Q15 the same of a lock with heirs: nobody hangs, no token comes twice", (t) => {
+  return manyWait(t, ["--lock-succession"]);
 });

@@ -288,3 +288,25 @@ t.test("P-042 with a leadership the position in its lists ends", (t) => {
   t.ok(isTold(again));
   t.end();
 });
+
+t.test("F4 what is known of a lock with heirs is forgotten when nobody waits any more", (t) => {
+  const { bench, holder, heirs } = hot(2);
+  const queues = bench.operations["serving"].queues(
+    bench.group(bench.partitionOf("r")) as unknown as GroupAccess,
+  );
+  t.ok(queues.find("r", false) !== null);
+  let { owner } = holder;
+  let token = tokenOf(holder);
+  for (const next of heirs) {
+    bench.ask(release(owner, token));
+    token = tokenOf(next);
+    owner = next.owner;
+  }
+  bench.ask({
+    ...{ kind: "force-unlock", resource: "r", durability: 1, reason: "test", dropWaiters: false },
+    ...{ fencingToken: Int64.fromNumber(token), actor: "", nodeId: 0 },
+  });
+  bench.world.pass(200);
+  t.equal(queues.find("r", false), null);
+  t.end();
+});
