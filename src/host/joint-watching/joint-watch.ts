@@ -223,8 +223,9 @@ export class JointWatch implements PartOwner {
     this.troubledMs ??= this.nowMs();
     const isKnown = part.ask.partitions.every((each) => this.progress.has(each));
     if (this.isFresh && part.begins) {
-      // Whoever begins again begins together.
+      // Whoever begins again begins together: from now on, unless behind a cursor.
       for (const other of [...this.parts]) this.drop(other);
+      if (this.request.cursor === null) this.progress.clear();
     } else if (this.isInState && !isKnown && part.isAhead) return this.reset();
     if (part.isAhead) for (const each of part.ask.partitions) this.ahead.add(each);
     this.ports.timer.soon(() => this.cut());
@@ -402,8 +403,7 @@ export class JointWatch implements PartOwner {
   }
 
   private mark(): void {
-    const told = this.progress.told(this.nowMs());
-    this.deliver({ type: WatchMessageType.mark, cursor: this.cursor(), ...told });
+    this.deliver({ ...this.progress.mark(this.nowMs()), cursor: this.cursor() });
   }
 
   private deliver(told: Partial<Draft>): void {

@@ -84,9 +84,10 @@ export class Progress {
     return encodePositions(this.query, clusterMark(this.clusterId()), told);
   }
 
-  /** What a mark says. */
-  told(nowMs: number): { readonly staleMs: number; readonly merged: boolean } {
-    return { staleMs: this.staleMs(nowMs), merged: this.hasGap };
+  /** A mark, without its cursor. */
+  mark(nowMs: number): Pick<PartMessage, "type" | "staleMs" | "merged"> {
+    const staleMs = this.staleMs(nowMs);
+    return { type: WatchMessageType.mark, staleMs, merged: this.hasGap };
   }
 
   /** For how long some partition may not have been level with its leader (ms). */

@@ -80,7 +80,9 @@ export class WatchBench {
   /** Where what is not by prefix lies, by name; elsewhere in partition 1. */
   readonly places = new Map<string, number>();
   version = 1;
-  /** Of key spaces that are divided; the others are in partition 1. */
+  /** Of key spaces that are not divided, where that is not partition 1. */
+  readonly homes = new Map<string, number>();
+  /** Of key spaces that are divided. */
   readonly ranges = new Map<string, readonly KeyOwner[]>();
   /** Moves whose cuts the map has. */
   readonly cuts = new Set<number>();
@@ -116,7 +118,7 @@ export class WatchBench {
         return isMany ? this.all : new Set([this.places.get(name) ?? 1]);
       },
       ranges: () => new Map(this.ranges),
-      homeOf: () => 1,
+      homeOf: (keySpace) => this.homes.get(keySpace) ?? 1,
       hasMoved: () => this.ranges.size > 0,
       knowsCut: (_keySpace, moveId) => this.cuts.has(moveId),
       mapVersion: () => this.version,

@@ -35,7 +35,8 @@ export class Bench {
   apply(leaseMs: number, ...commands: Command[]): Outcome[] {
     const outcomes: Outcome[] = [];
     const index = this.machine.appliedIndex + 1;
-    const stamp = { n: 1, l: 1000 + index, c: 0 };
+    // A leader's clock is ahead of all that it applied, rows of other groups too.
+    const stamp = { n: 1, l: Math.max(1000 + index, this.machine.lastStamp.l + 1), c: 0 };
     this.machine.apply({ index, term: this.term, leaseMs, stamp }, commands, outcomes);
     return outcomes;
   }

@@ -2,7 +2,7 @@
  * Two machines and a move of an interval between them, as a mover would drive it: every command is
  * an entry of its own, and both lease clocks run with one true time.
  */
-import { attempt, moveId, rangeGeneration } from "../../../src/base/ids.js";
+import { attempt, moveId as moveIdOf, rangeGeneration } from "../../../src/base/ids.js";
 import type { Command, RangeOutcome } from "../../../src/machine/commands/command.js";
 import { commandSizeBytes } from "../../../src/machine/commands/codec.js";
 import type { KeyInterval } from "../../../src/machine/ownership/ownership-row.js";
@@ -66,7 +66,6 @@ export class Side extends Bench {
 }
 
 export class Move {
-  readonly moveId = moveId(77);
   attempt = attempt(1);
   copy: CopySource | null = null;
   count: IntervalCount | null = null;
@@ -77,6 +76,7 @@ export class Move {
     readonly source: Side,
     readonly target: Side,
     readonly interval: KeyInterval,
+    readonly moveId = moveIdOf(77),
   ) {}
 
   get named() {
@@ -141,18 +141,26 @@ export class Move {
     return this.source.range({ kind: "range-freeze", ...this.bounded });
   }
 
-  /** Rest, comparison and cut: the target owns the interval. */
+  /** Rest, comparison and adoption: the target owns the interval. */
   finish(bounds: CopyBounds): RangeOutcome["status"] {
+    const status = this.close(bounds);
+    return status === "closed" ? this.adopt() : status;
+  }
+
+  /** The target has all that the source froze. */
+  close(bounds: CopyBounds): RangeOutcome["status"] {
     while (!this.give("nextNoted", bounds));
     while (this.count?.next(3) === false);
     if (this.count === null) throw new Error("it was counted");
     const { counted } = this.count;
     const { number } = this;
     const closed = this.target.range({ kind: "range-close", ...this.named, number, ...counted });
-    if (closed.status !== "closed") return closed.status;
-    this.endReading();
-    const { status } = this.target.range({ kind: "range-adopt", ...this.named });
-    return status;
+    if (closed.status === "closed") this.endReading();
+    return closed.status;
+  }
+
+  adopt(): RangeOutcome["status"] {
+    return this.target.range({ kind: "range-adopt", ...this.named }).status;
   }
 
   release(limit: number): void {

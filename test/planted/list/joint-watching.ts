@@ -61,6 +61,11 @@ export const jointWatchingBugs: readonly RecordBug[] = [
       "      cursor: goesOn && this.isFresh ? this.progress.cursorOf(partitions) : null,\n",
     ],
   ),
+  recordBug("P-186", "parts that begin once more begin at two times", RANDOM, "W2 W6 W14 P-186", [
+    WATCH,
+    "      if (this.request.cursor === null) this.progress.clear();\n",
+    "",
+  ]),
   recordBug("P-185", "a part takes as much as there is", JOINT, "W13 P-185 a caller", [
     TOLD,
     "    if (this.heldBytes >= WATCH_MESSAGE_BYTES) return true;\n",

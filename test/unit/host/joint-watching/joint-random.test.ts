@@ -1,6 +1,7 @@
 /**
  * Joint watches against what is simply true (W2, W6, W14): any order in which replicas apply, in
- * which questions arrive or are lost, nodes are gone, and replicas move.
+ * which questions arrive or are lost, nodes are gone, replicas go, and in half of the histories keys
+ * move from partition to partition, of which nodes learn late.
  *
  * SVC_HISTORIES overrides the number of histories, SVC_SEED the first one.
  */
@@ -8,13 +9,16 @@ import t from "tap";
 import { Prng } from "../../../../src/base/prng.js";
 import { WatchEventType, WatchKind } from "../../../../src/base/result-types.js";
 import { JointBench } from "../../../doubles/host/joint-bench.js";
-import { remove, set } from "../../../doubles/machine/bench.js";
+import { MovingKeys } from "../../../doubles/host/moving-keys.js";
+import { Bench, remove, set } from "../../../doubles/machine/bench.js";
 import { WatchCaller, watchRequest } from "../../../doubles/operations/watching.js";
 
 const HISTORIES = Number(process.env["SVC_HISTORIES"] ?? 60);
 const SEED = Number(process.env["SVC_SEED"] ?? 1);
 const NODES = 4;
 const PARTITIONS = 5;
+/** Key spaces, one of each of the first partitions; the other ones have what moves there. */
+const SPACES = ["p/1", "p/2", "p/3"];
 const STEPS = 400;
 
 const text = (bytes: Uint8Array | null): string => Buffer.from(bytes ?? []).toString();
@@ -70,6 +74,8 @@ class History {
   readonly bench: JointBench;
   private readonly random: Prng;
   private readonly truth = new Map<string, string | null>();
+  readonly keys: MovingKeys;
+  private readonly mayMove: boolean;
   readonly told: Told[] = [];
   private changes = 0;
   ends = 0;
@@ -83,7 +89,11 @@ class History {
       return nodes;
     });
     const historyBytes = random.chance(1, 3) ? 5000 : 1 << 20;
-    this.bench = new JointBench(NODES, replicas, { historyBytes });
+    this.bench = new JointBench(NODES, replicas, { historyBytes }, (_node, id) => {
+      return new Bench(undefined, id, id <= SPACES.length);
+    });
+    this.keys = new MovingKeys(this.bench, random, SPACES);
+    this.mayMove = random.chance(1, 2);
     this.bench.delayMs = () => random.below(4);
     this.bench.fate = () => {
       if (random.chance(9, 10)) return "arrives";
@@ -103,12 +113,12 @@ class History {
 
   private change(): void {
     const { random, truth } = this;
-    const partition = 1 + random.below(PARTITIONS);
-    const name = `p/${partition}/${random.below(4)}`;
+    const space = SPACES[random.below(SPACES.length)] as string;
+    const name = `${space}/${random.below(4)}`;
     const value = String(++this.changes);
     const isRemoved = typeof truth.get(name) === "string" && random.chance(1, 5);
-    truth.set(name, isRemoved ? null : value);
-    this.bench.append(partition, isRemoved ? remove(name) : set(name, value));
+    const isTaken = this.keys.write(space, name, isRemoved ? remove(name) : set(name, value));
+    if (isTaken) truth.set(name, isRemoved ? null : value);
   }
 
   private applySome(): void {
@@ -177,7 +187,9 @@ class History {
     const { random, bench } = this;
     for (let step = 0; step < STEPS; step++) {
       if (random.chance(1, 2)) this.change();
-      for (let count = random.below(6); count > 0; count--) this.applySome();
+      if (this.mayMove && random.chance(1, 3)) this.keys.moveOn();
+      for (let count = random.below(12); count > 0; count--) this.applySome();
+      if (random.chance(1, 4)) this.keys.learn(1 + random.below(NODES));
       if (random.chance(1, 15)) this.fault();
       bench.pass(random.below(20));
       const wrong = this.again();
@@ -186,9 +198,11 @@ class History {
     for (const each of [...bench.down]) bench.setDown(each, false);
     bench.fate = () => "arrives";
     for (const { caller } of this.told) caller.drain();
+    this.keys.settle();
     for (let round = 0; round < 40; round++) {
       for (let partition = 1; partition <= PARTITIONS; partition++) bench.level(partition);
       this.release();
+      for (const { id } of bench.nodes) this.keys.learn(id);
       bench.pass(500);
       const wrong = this.again();
       if (wrong !== null) return `in peace: ${wrong}`;
@@ -205,7 +219,7 @@ class History {
 }
 
 t.test("W2 W6 W14 P-186 what is told is what happened, in any interleaving", (t) => {
-  const counts = { merged: 0, reset: 0, joint: 0, ends: 0 };
+  const counts = { merged: 0, reset: 0, joint: 0, ends: 0, moved: 0 };
   for (let seed = SEED; seed < SEED + HISTORIES; seed++) {
     const history = new History(seed);
     const wrong = history.run();
@@ -214,6 +228,7 @@ t.test("W2 W6 W14 P-186 what is told is what happened, in any interleaving", (t)
       break;
     }
     counts.ends += history.ends;
+    counts.moved += history.keys.moved;
     counts.joint += history.bench.nodes.reduce((sum, { joints }) => sum + joints.count, 0);
     for (const { merged, reset } of history.told) {
       counts.merged += merged;
@@ -222,5 +237,6 @@ t.test("W2 W6 W14 P-186 what is told is what happened, in any interleaving", (t)
   }
   t.comment(JSON.stringify(counts));
   t.ok(counts.merged > 0 && counts.joint > 0, "states were compared, watches were joint");
+  t.ok(counts.moved > HISTORIES, `${counts.moved} times keys moved`);
   t.end();
 });
