@@ -13,6 +13,8 @@ import type { WaitPlan } from "./waitplan.js";
 export interface HeirPlan {
   /** Of a hundred requests, those that go to the node at which their client is at home. */
   readonly homePercent: number;
+  /** Of a hundred requests, those that go to a node that believes to lead the lock. */
+  readonly gatherPercent: number;
   /** Of a hundred grants, those that are held for a while. */
   readonly holdPercent: number;
   /** Of a hundred releases, those that come twice; of changes, those that name no grant. */
@@ -73,13 +75,14 @@ export function heirWorld(prng: Prng, isWanted: boolean): HeirWorld {
       closePercent: pick(prng, [0, 3, 10]),
       newcomerPercent: pick(prng, [1, 5]),
       readerPercent: pick(prng, [3, 10]),
-      workMs: pick(prng, [1, 5, 20]),
+      workMs: pick(prng, [1, 5, 20, 60]),
       forgetPercent: pick(prng, [0, 1, 5]),
       freezePercent: pick(prng, [0, 2, 10]),
       handOverMs: pick(prng, [null, null, 700, 2000]),
       heirs: {
         homePercent: pick(prng, [100, 90, 50]),
-        holdPercent: pick(prng, [0, 5, 20]),
+        gatherPercent: pick(prng, [0, 95]),
+        holdPercent: pick(prng, [0, 5, 20, 100]),
         twicePercent: pick(prng, [0, 5, 20]),
         vaguePercent: pick(prng, [0, 2, 20]),
         desertPercent: pick(prng, [0, 3, 10]),

@@ -9,6 +9,8 @@
  */
 import { encodeText } from "../../../src/base/bytes.js";
 import type { Prng } from "../../../src/base/prng.js";
+import { hashPartition, lockHashText } from "../../../src/base/routing.js";
+import type { Group } from "../../../src/host/group/group.js";
 import type { GoneWait } from "../../judge/checkers/waits/gone-holds-nothing.js";
 import type { StoreMark } from "../../judge/checkers/clients/fenced-store.js";
 import type { HistoryRecorder, Outcome } from "../../judge/history.js";
@@ -122,8 +124,16 @@ export class Waiter {
     counts[name] = (counts[name] ?? 0) + 1;
   }
 
-  private server(): Server {
-    const { servers, waits } = this.parts;
+  private server(resource: string): Server {
+    const { servers, waits, plan } = this.parts;
+    if (this.draws(waits.heirs?.gatherPercent)) {
+      const partitions = plan.host.initialPartitions ?? 1;
+      const partition = hashPartition(lockHashText(resource), partitions);
+      const leader = servers.find(({ running }) => {
+        return running?.node.groups().some((group) => isLedHere(group, partition)) === true;
+      });
+      if (leader !== undefined) return leader;
+    }
     const home = servers[this.number % servers.length];
     if (home !== undefined && this.draws(waits.heirs?.homePercent)) return home;
     return pick(this.prng, servers);
@@ -138,7 +148,8 @@ export class Waiter {
 
   private ask(operation: LockOperation, then: (outcome: Outcome) => void, token?: bigint): void {
     const { world, history, plan, calls } = this.parts;
-    const parts = { world, history, server: this.server(), name: `waiter-${this.number}` };
+    const server = this.server(operation.resource);
+    const parts = { world, history, server, name: `waiter-${this.number}` };
     const named = token === undefined ? operation : { ...operation, fencingToken: `${token}` };
     const asked = askLock("lock", named);
     const manner = { timeoutMs: plan.requestTimeoutMs, forwardHops: 0, vanishAfterMs: null };
@@ -177,7 +188,7 @@ export class Waiter {
     const owner = about === "" ? null : encodeText(about);
     const request = { kind: "get-lock", resource, durability, owner } as const;
     const operation: LockOperation = { kind: "get-lock", ...place, owner: about, expiresMs: 0 };
-    const parts = { world, history, server: this.server(), name: `reader-${this.number}` };
+    const parts = { world, history, server: this.server(resource), name: `reader-${this.number}` };
     const manner = { timeoutMs: plan.requestTimeoutMs, forwardHops: 0, vanishAfterMs: null };
     this.open++;
     new Call(
@@ -242,7 +253,7 @@ export class Waiter {
     const timeoutMs = plan.requestTimeoutMs;
     const parts = {
       ...{ world, history, name, timeoutMs, partitions, gone },
-      server: this.server(),
+      server: this.server(resource),
     };
     const waitMs = Math.max(1, Math.round(wanted.untilMs - world.nowMs));
     const tryNumber = ++wanted.tries * TRY_STEP;
@@ -378,6 +389,11 @@ export class Waiter {
     this.count("released twice");
     this.later(this.prng.below(100), () => this.ask(unlock, () => undefined, token));
   }
+}
+
+/** As its node believes. */
+function isLedHere(group: Group, partition: number): boolean {
+  return group.partition === partition && group.isLeader();
 }
 
 function placeOf({ resource, ephemeral }: Pick<Acquire, "resource" | "ephemeral">): string {
