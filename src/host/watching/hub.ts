@@ -14,7 +14,7 @@ import { Confirmations } from "./confirmations.js";
 import { Expiries } from "./expiries.js";
 import { Feed } from "./feed.js";
 import { type Filter, queryOf, scopeOf } from "./filters.js";
-import { Levels } from "./levels.js";
+import { type LevelMap, Levels } from "./levels.js";
 import { PART_MOVED, type WatchRequest, type WatchSink, isAcceptable } from "./messages.js";
 import {
   type Positions,
@@ -43,7 +43,7 @@ const SWEEP_MS = 1000;
 
 type Refused = { readonly end: number; readonly partition: number | null };
 
-export class WatchHub implements StreamHome, WatchHome {
+export class WatchHub implements StreamHome, WatchHome, LevelMap {
   readonly tally = new WatchTally();
   readonly teller = new Teller();
   readonly turns = new ScanTurns();
@@ -71,10 +71,7 @@ export class WatchHub implements StreamHome, WatchHome {
     private readonly settings: WatchSettings,
   ) {
     this.confirmations = new Confirmations(ports);
-    this.levels = new Levels(this.confirmations, {
-      follow: () => this.followMap(),
-      isInDoubt: (filters) => this.isInDoubt(filters),
-    });
+    this.levels = new Levels(this.confirmations, this);
     this.feed = new Feed(ports, settings, this.tally, {
       news: () => this.arm(),
       replaced: (partition, reason) => this.replaced(partition, reason),
@@ -159,7 +156,7 @@ export class WatchHub implements StreamHome, WatchHome {
     });
   }
 
-  private isInDoubt(filters: readonly Filter[]): boolean {
+  isInDoubt(filters: readonly Filter[]): boolean {
     return !this.ports.isClosing() && filters.some((filter) => this.feed.isInDoubt(filter));
   }
 
@@ -394,7 +391,7 @@ export class WatchHub implements StreamHome, WatchHome {
   }
 
   /** Ranges of keys may lie in other partitions than before. */
-  private followMap(): void {
+  followMap(): void {
     if (this.feed.filters.size === 0) return;
     const version = this.ports.mapVersion();
     if (version === this.mapVersion) return;

@@ -15,7 +15,7 @@ const META_ALONE: ReadonlySet<number> = new Set([META_PARTITION]);
 
 export interface LevelMap {
   /** Filters have from now on the partitions that the map of this node says. */
-  follow(): void;
+  followMap(): void;
   /** Keys of the filters are on their way, or the map of this node is old. */
   isInDoubt(filters: readonly Filter[]): boolean;
 }
@@ -34,7 +34,7 @@ export class Levels {
       if (!isLevel || !this.map.isInDoubt(filters)) return done(isLevel);
       this.confirmations.confirm(META_ALONE, untilMs, (isMapLevel) => {
         if (!isMapLevel) return done(false);
-        this.map.follow();
+        this.map.followMap();
         this.partitions(filters, untilMs, done);
       });
     });
@@ -50,7 +50,7 @@ export class Levels {
     const open = openOf(filters, level);
     this.confirmations.confirm(open, untilMs, (isLevel) => {
       if (!isLevel) return done(false);
-      this.map.follow();
+      this.map.followMap();
       const reached = new Set([...level, ...open]);
       if (openOf(filters, reached).size === 0) done(true);
       else this.partitions(filters, untilMs, done, reached);

@@ -133,33 +133,40 @@ export class Speakers {
 
   /**
    * Whether the map gives a partition keys of the filter that the partition itself has not: they
-   * are on their way, or the map of this node is old.
+   * are on their way, or the map of this node is old. A partition that gave keys away may have
+   * forgotten that.
    */
   isInDoubt({ kind, name, partitions }: Filter): boolean {
-    const isOfIt = (row: KeyInterval): boolean => {
-      if (kind === WatchKind.key) return row.keySpace === keySpaceOf(name) && holds(row, name);
-      return kind === WatchKind.prefix || (kind === WatchKind.bucket && row.keySpace === name);
-    };
-    return [...partitions].some((partition) => {
+    for (const keySpace of this.spacesOf(kind, name, partitions)) {
+      for (const { partitionId, startKey, endKey } of this.ownersOf(keySpace)) {
+        if (!partitions.has(partitionId)) continue;
+        const ownership = this.ports.group(partitionId)?.machine.ownership;
+        const bounds = { startKey, endKey };
+        const hasAll =
+          kind === WatchKind.key
+            ? !holds(bounds, name) || ownership?.owns(textToByteKey(name))
+            : ownership?.ownsAll({ keySpace, ...bounds });
+        if (hasAll === false) return true;
+      }
+    }
+    return false;
+  }
+
+  /** The key spaces of a filter whose keys may be in another partition than the map says. */
+  private spacesOf(kind: number, name: string, partitions: ReadonlySet<number>): Set<string> {
+    if (kind === WatchKind.key) return new Set([keySpaceOf(name)]);
+    if (kind === WatchKind.bucket) return new Set([name]);
+    if (kind !== WatchKind.prefix) return new Set();
+    const spaces = new Set(this.ranges.keys());
+    for (const partition of partitions) {
       const rows = this.ports.group(partition)?.machine.ownership.all() ?? [];
-      return rows.some((row) => {
-        if (isOwned(row) || !isOfIt(row)) return false;
-        return this.ownersOf(row.keySpace).some((owner) => {
-          return owner.partitionId === partition && overlaps(owner, row);
-        });
-      });
-    });
+      for (const row of rows) if (!isOwned(row)) spaces.add(row.keySpace);
+    }
+    return spaces;
   }
 }
 
 function holds({ startKey, endKey }: KeyBounds, key: string): boolean {
   if (startKey !== null && compareText(key, startKey) < 0) return false;
   return endKey === null || compareText(key, endKey) < 0;
-}
-
-function overlaps(a: KeyBounds, b: KeyBounds): boolean {
-  const isBelow = (start: string | null, end: string | null): boolean => {
-    return start === null || end === null || compareText(start, end) < 0;
-  };
-  return isBelow(a.startKey, b.endKey) && isBelow(b.startKey, a.endKey);
 }

@@ -41,6 +41,8 @@ export interface StreamHome {
   wake(stream: Stream): void;
   /** `done` when the filters are level with what was answered before this call. */
   level(stream: Stream, filters: readonly Filter[], done: () => void): void;
+  /** Keys of the filters are on their way, or the map of this node is old. */
+  isInDoubt(filters: readonly Filter[]): boolean;
   nowMs(): number;
 }
 
@@ -277,6 +279,12 @@ export class Stream implements WatchStream {
         return watch.isLevel(targets[watches.indexOf(watch)] ?? 0);
       });
       if (!isLevel) return;
+      if (this.home.isInDoubt(living.map(({ filter }) => filter))) {
+        // Whoever compared the state meanwhile has not read keys that are on their way.
+        sync.targets = null;
+        if (!this.isLevelling) this.levelSyncs();
+        return;
+      }
       this.syncs.shift();
       this.synced -= 1 + watches.length;
       const message = draft({ type: WatchMessageType.synced, syncId });

@@ -294,6 +294,17 @@ export const watchingBugs: readonly RecordBug[] = [
   ),
   recordBug(
     "P-187",
+    "who compares while a key is frozen has come to the barrier",
+    KEY_MOVES,
+    "W9 what nobody has for now",
+    [
+      "src/host/watching/stream.ts",
+      "      if (this.home.isInDoubt(living.map(({ filter }) => filter))) {",
+      "      if (this.isClosed && this.home.isInDoubt(living.map(({ filter }) => filter))) {",
+    ],
+  ),
+  recordBug(
+    "P-187",
     "a barrier waits for a partition that is gone",
     KEY_MOVES,
     "W9 a barrier over a partition",

@@ -17,6 +17,18 @@ const OF_MOVES: ReadonlySet<string> = new Set([
   "a cursor that names a partition of before is not looked at there",
 ]);
 
+/** What shows where nodes come back with an old map. */
+const OF_BLACKOUTS: ReadonlySet<string> = new Set([
+  "what the map adds while a watch comes to stand is not waited for",
+  "the map of the first watch of a node is taken for the newest",
+  "who compares while a key is frozen has come to the barrier",
+]);
+
+function profileOf(name: string): string {
+  if (OF_BLACKOUTS.has(name)) return "watching-blackouts";
+  return OF_MOVES.has(name) ? "watching-ranges" : "watching";
+}
+
 export const watchingBugs: readonly Mutation[] = bugsOfWatches.map(({ pitfall, name, edits }) =>
-  bug(pitfall, name, OF_MOVES.has(name) ? "watching-ranges" : "watching", edits),
+  bug(pitfall, name, profileOf(name), edits),
 );

@@ -29,6 +29,9 @@ import type { Life } from "../world/process.js";
 import { SimPeers } from "./peers.js";
 import type { World } from "../world/world.js";
 
+/** A slow frame takes up to so many times the way of another one. */
+export const SLOWEST_TIMES = 30;
+
 /** How the wires are, all of them. */
 export interface NetworkTemper {
   /** Shortest way from node to node (ms). */
@@ -183,7 +186,7 @@ export class SimNetwork {
     const { prng, temper } = this;
     let delay = temper.baseMs + (temper.jitterMs * prng.below(1024)) / 1024;
     if (temper.slowPerMillion > 0 && prng.below(1_000_000) < temper.slowPerMillion) {
-      delay *= 1 + prng.below(30);
+      delay *= 1 + prng.below(SLOWEST_TIMES);
     }
     return delay + this.direction(from, to).slowMs;
   }

@@ -172,6 +172,12 @@ const WATCHES_SEEN = {
   "a watch that goes on misses nothing: resumes elsewhere": 200,
 };
 
+/** What the watches of a hundred seeds with blackouts must have gone through. */
+const BLACKOUTS_SEEN = {
+  ...{ [`${WATCHED}: catch-ups: resumed`]: 200, [`${WATCHED}: streams lost`]: 500 },
+  ...{ [`${MOVED}: moves`]: 200, "a watch that goes on misses nothing: resumes elsewhere": 300 },
+};
+
 /** All that makes events, and what makes none beside it. */
 const WATCHED_WORK: Profile["operations"] = {
   ...{ set: 12, "set-conditional": 2, "set-expiring": 8, "kv-extend": 2, "kv-delete": 6, get: 2 },
@@ -351,6 +357,11 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
   /** The same, with key ranges that move, or replicas, in every seed. */
   "watching-ranges": { name: "watching-ranges", ...WATCHING, besideWatches: "ranges" },
   "watching-placed": { name: "watching-placed", ...WATCHING, besideWatches: "replicas" },
+  /** The same, with key ranges that move while all machines lose power at once. */
+  "watching-blackouts": {
+    ...{ name: "watching-blackouts", ...WATCHING, besideWatches: "blackouts" },
+    expects: BLACKOUTS_SEEN,
+  },
   "calm-five": { name: "calm-five", nodes: [5], faults: [], thinkMs: [1000], clients: [8] },
   /** Many nodes and groups under little load: how cost grows with the cluster. */
   crowd: {

@@ -49,6 +49,9 @@ const WHOLE_DISKS: readonly FaultKind[] = [
   ...(["isolate", "partition", "link-break", "strand-leader", "away", "disk-slow"] as const),
 ];
 
+/** Oftener than all others together. */
+const BLACKOUTS: readonly FaultKind[] = Array.from({ length: 8 }, () => "power-loss-all");
+
 function pick<T>(prng: Prng, list: readonly T[]): T {
   return list[prng.below(list.length)] as T;
 }
@@ -58,11 +61,12 @@ const WORLDS = {
   members: withMembers,
   images: withImages,
   ranges: withRanges,
+  blackouts: withBlackouts,
   replicas: withReplicas,
 } as const;
 export type BesideWatches = keyof typeof WORLDS;
 
-/** One seed of eight each. */
+/** One seed of eight each; blackouts are in a profile of their own. */
 const DRAWN: readonly BesideWatches[] = [
   ...(["members", "images", "images", "images", "images", "ranges", "replicas"] as const),
   "nothing",
@@ -109,6 +113,32 @@ function withRanges(prng: Prng): WatchedWorld {
     ranges,
     host: ranges.host,
     others: { faults: someOf(prng), ticks: 12_000, keys: 12, segmentBytes: 1 << 20 },
+  };
+}
+
+/**
+ * All machines lose power while key ranges move: nodes come back with an old map and old rows, and
+ * learn step by step of what they told.
+ */
+function withBlackouts(prng: Prng): WatchedWorld {
+  const world = withRanges(prng);
+  const faults = [...BLACKOUTS, ...(world.others.faults ?? [])];
+  return {
+    ...world,
+    watches: { anewPercent: 0 },
+    host: {
+      ...world.host,
+      initialPartitions: pick(prng, [1, 2]),
+      // What a node has when it comes back is of some time ago, its map too.
+      ...{ flushAgeMs: pick(prng, [1000, 3000]), flushRows: 2000, unflushedRowsMax: 10_000 },
+    },
+    others: {
+      ...world.others,
+      nodes: 3,
+      faults,
+      ticks: 20_000,
+      faultEveryMs: pick(prng, [2000, 3000]),
+    },
   };
 }
 

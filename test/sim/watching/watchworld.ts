@@ -15,7 +15,7 @@ import { NoWatchers, WatchBounded } from "../../judge/checkers/watches/watch-bou
 import { WatchFindings } from "../../judge/checkers/watches/watch-findings.js";
 import { Findings, type Verdict } from "../../judge/checkers/verdict.js";
 import { LockAdmin } from "../forcing/lock-admin.js";
-import type { SimNetwork } from "../net/network.js";
+import { SLOWEST_TIMES, type SimNetwork } from "../net/network.js";
 import { operationsSettingsOf, type Plan } from "../plan/plan.js";
 import { handOverNowAndThen } from "../members/hand-overs.js";
 import { isHeldUp } from "../waiting/waitworld.js";
@@ -226,10 +226,12 @@ export class WatchWorld {
   private lookAtEnds(group: Group): void {
     const { world, plan } = this.parts;
     const { partition } = group;
-    const { baseMs, jitterMs } = plan.network;
+    const { baseMs, jitterMs, slowPerMillion } = plan.network;
     const { lingerMs = 0 } = plan.host;
     const waysMs = WAYS * (baseMs + jitterMs + plan.disk.writeMs) + lingerMs;
-    const boundMs = EXPIRY_MS + LOOK_EVERY_MS + waysMs;
+    // One of the frames on the way may be slow, and holds up what is behind it.
+    const slowMs = slowPerMillion > 0 ? SLOWEST_TIMES * (baseMs + jitterMs) : 0;
+    const boundMs = EXPIRY_MS + LOOK_EVERY_MS + waysMs + slowMs;
     const nowMs = group.leaseNowMs();
     for (const { sort, name, endMs } of this.truth.leasesOf(partition)) {
       if (endMs > nowMs) continue;

@@ -143,6 +143,53 @@ t.test(
   },
 );
 
+t.test("W9 what nobody has for now is not passed over by who compares behind its barrier", (t) => {
+  const { source, target } = sides();
+  const bench = new WatchBench(2, {}, (id) => (id === 2 ? target : source));
+  source.do(set("b/m", "1"));
+  const caller = new WatchCaller(bench.watches);
+  caller.full = true;
+  caller.stream.create(1, watchRequest(WatchKind.bucket, "b", { initial: true }));
+  caller.stream.sync(1, 0);
+  bench.settle();
+  const move = closedMove(source, target);
+  caller.full = false;
+  caller.stream.ready();
+  bench.pass(30);
+  t.notOk(caller.take().includes("synced 1"), "a frozen key is read by nobody");
+  move.retry();
+  bench.pass(30);
+  t.same(caller.take(), ["MERGED set b/m 1", "mark", "synced 1"]);
+  t.end();
+});
+
+t.test("W9 W4 a map is old where a partition has forgotten what it gave away", (t) => {
+  const world = { nowMs: 2000 };
+  const [home, source, target] = [1, 2, 3].map((id) => new Side(world, 0, id, id === 1)) as [
+    ...[Side, Side, Side],
+  ];
+  home.do(set("b/m", "1"));
+  const before = closedMove(home, source);
+  before.finish(BOUNDS);
+  const move = closedMove(source, target);
+  move.finish(BOUNDS);
+  move.release(100);
+  t.same(source.machine.ownership.all(), []);
+  const bench = new WatchBench(3, {}, (id) => [home, source, target][id - 1] as Side);
+  bench.places.set("b", 2);
+  bench.ranges.set("b", [{ ...WHOLE, partitionId: 2 }]);
+  bench.meta.rounds = "held";
+  const caller = watching(bench, WatchKind.bucket, "b", { initial: true });
+  t.same(caller.take(), []);
+  bench.places.set("b", 3);
+  bench.ranges.set("b", [{ ...WHOLE, partitionId: 3 }]);
+  bench.version++;
+  bench.meta.release();
+  bench.settle();
+  t.same(caller.take(), ["created", "INITIAL set b/m 1", "mark"]);
+  t.end();
+});
+
 t.test("W14 a target that adopts late what it gave away since: who has the keys is heard", (t) => {
   const { source, target } = sides();
   const log: Command[] = [];
