@@ -305,10 +305,9 @@ export class LockGrants {
   }
 
   /** Whoever waits at `place`, an heir, is told that it holds the lock. */
-  tell(queue: Queue, place: Place, token: bigint, leaseLeftMs: number): void {
+  tell(queue: Queue, place: Place, token: bigint, leaseLeftMs: number, leaseAtMs: number): void {
     queue.see(token);
-    const told = { token, leaseLeftMs, leaseAtMs: this.group.leaseNowMs() };
-    this.granted(queue, place, told, true, false);
+    this.granted(queue, place, { token, leaseLeftMs, leaseAtMs }, true, false);
   }
 
   /** Nobody waits for the grant: the next one has it, in one more entry. */

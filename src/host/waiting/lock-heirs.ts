@@ -47,7 +47,8 @@ export interface Granting {
   /** Reads who holds the lock. */
   note(queue: Queue): void;
   settle(queue: Queue): void;
-  tell(queue: Queue, place: Place, token: bigint, leaseLeftMs: number): void;
+  /** `leaseLeftMs`: at `leaseAtMs` (lease clock). */
+  tell(queue: Queue, place: Place, token: bigint, leaseLeftMs: number, leaseAtMs: number): void;
   giveBackTo(queue: Queue, owner: Uint8Array, token: bigint, then: LockCall["then"]): void;
   expect(): void;
 }
@@ -205,7 +206,7 @@ export class LockHeirs {
     this.ahead.add(queue);
     succession.stepTo(heir);
     queue.held = { owner: heir.owner, token: heir.token, endMs: leaseNowMs + heir.leaseMs };
-    this.grants.tell(queue, place, heir.token, heir.leaseMs);
+    this.grants.tell(queue, place, heir.token, heir.leaseMs, leaseNowMs);
     const nowMs = this.ports.clock.monotonicMs();
     this.tally.handedOn("heir", nowMs - sinceMs);
     this.handedOn(queue, nowMs);
@@ -288,6 +289,8 @@ export class LockHeirs {
   lengthen(queue: Queue): void {
     const { succession, held } = queue;
     if (succession === null || held === null || succession.isListOpen) return;
+    // Of a former leadership something may be decided yet.
+    if (!this.grants.isCurrent(queue)) return;
     const nowMs = this.ports.clock.monotonicMs();
     if (!queue.heat.isHot(nowMs) || queue.retryAtMs > nowMs || !succession.isUndisturbed) return;
     if (!this.settings.hasHeirs() || this.group.isHandingOver()) return;
@@ -335,8 +338,9 @@ export class LockHeirs {
     if (place !== null) {
       // A try of its place that is on its way tells it.
       if (place.tries > 0) return;
-      const leftMs = Math.max(0, Math.floor(held.endMs - this.group.leaseNowMs()));
-      this.grants.tell(queue, place, untold, leftMs);
+      const leaseNowMs = this.group.leaseNowMs();
+      const leftMs = Math.max(0, Math.floor(held.endMs - leaseNowMs));
+      this.grants.tell(queue, place, untold, leftMs, leaseNowMs);
       return this.handedOn(queue, this.ports.clock.monotonicMs());
     }
     if (succession.isTried(held.owner) || succession.isReleased(untold, held.owner)) return;

@@ -96,6 +96,10 @@ export class LockQueues {
       }
       place = queue.add(wish);
     }
+    if (queue.succession !== null && isVoid(place, wish.trial)) {
+      this.ports.timer.soon(() => wish.done({ kind: "aborted" }));
+      return null;
+    }
     this.kept.release(place);
     if (queue.succession !== null) this.namedBy(place, wish.trial);
     const waiter = new Waiter(wish, place, this.ports.clock.monotonicMs());
@@ -241,6 +245,8 @@ export class LockQueues {
     this.grants.reset();
     this.sweep.stop();
     this.ends.endAll(ends);
+    // Whoever released, and was followed in memory, is answered in time nevertheless.
+    this.expect();
   }
 
   /** A place without a request goes, once its tries have ended, or is kept for a moment. */
@@ -316,4 +322,10 @@ export class LockQueues {
     }
     this.expect();
   }
+}
+
+/** A higher try of the acquire came before: what this one is told, nobody hears (Q14). */
+function isVoid({ trial }: Place, added: Trial | null): boolean {
+  if (trial === null || added === null) return false;
+  return trial.waitId === added.waitId && added.attempt < trial.attempt;
 }

@@ -91,10 +91,13 @@ export class Succession {
     return this.next === null || this.listsOpen > 0;
   }
 
-  /** Nothing of it is needed any more. */
+  /**
+   * Nothing of it is needed any more. What is doubtful is in the log before all lists to come, and
+   * applied when these are.
+   */
   get isIdle(): boolean {
     const isWaitedFor = this.untold !== null || this.waits.length > 0;
-    return !this.isActive && !isWaitedFor && this.passages.length === 0;
+    return !this.isActive && !isWaitedFor && this.isAllDoubtful;
   }
 
   /** The list is of a former leader, and may still be followed. */

@@ -51,9 +51,9 @@ export const heirStepBugs: readonly RecordBug[] = [
     "Q15 Q16 the next holder",
     [
       STEPS,
-      "    this.grants.tell(queue, place, heir.token, heir.leaseMs);\n",
+      "    this.grants.tell(queue, place, heir.token, heir.leaseMs, leaseNowMs);\n",
       [
-        "    this.grants.tell(queue, place, heir.token, heir.leaseMs);",
+        "    this.grants.tell(queue, place, heir.token, heir.leaseMs, leaseNowMs);",
         "    step.isAnswered = true;",
         '    const told = { kind: "decided", type: LockType.unlocked, token, leaseLeftMs: null } as const;',
         "    this.ports.timer.soon(() => call.then({ ...told, leaseAtMs: leaseNowMs }));\n",

@@ -266,7 +266,7 @@ export class QueueTap {
     if (heirs === null) return;
     const grants = queues["grants"];
     const tell = grants.tell.bind(grants);
-    grants.tell = (queue, place, token, leaseLeftMs) => {
+    grants.tell = (queue, place, token, ...lease) => {
       const told = place.waiters.flatMap((waiter) => {
         const request = waiter.isCancelled ? undefined : requests.get(waiter);
         return request === undefined ? [] : [request];
@@ -289,7 +289,7 @@ export class QueueTap {
           place.queue.drop(place, nowMs);
         }
       }
-      tell(queue, place, token, leaseLeftMs);
+      tell(queue, place, token, ...lease);
     };
   }
 

@@ -3,9 +3,12 @@
  * the leader stays.
  */
 import t from "tap";
+import { Int64 } from "../../../../src/base/int64.js";
 import { LockType } from "../../../../src/base/result-types.js";
 import { partitionId } from "../../../../src/base/ids.js";
-import { Bench, info, lock } from "../../../doubles/operations/fixture.js";
+import type { LockAnswer } from "../../../../src/operations/api/requests.js";
+import type { Serving } from "../../../../src/operations/serving/serving.js";
+import { Bench, info, lock, unlock } from "../../../doubles/operations/fixture.js";
 import {
   LEASE_MS,
   type Wait,
@@ -20,6 +23,7 @@ import {
   tokenOf,
   wait,
 } from "../../../doubles/operations/heirs.js";
+import { Trio } from "../../../doubles/operations/trio.js";
 
 const REFUSED = { status: "refused", reason: "overloaded" } as const;
 
@@ -150,5 +154,114 @@ t.test("Q15 a list that a leader without heirs finds when it serves costs it no 
   t.ok(isTold(waiting));
   const tries = next.commands.filter(({ kind }) => kind === "try-lock" || kind === "lock-heir");
   t.ok(tries.length <= 4, `${tries.length} tries`);
+  t.end();
+});
+
+t.test("Q14 a lower try that comes late is told nothing, and is no heir", (t) => {
+  const { bench, holder, heirs } = hot(2);
+  const [first] = heirs as [Wait];
+  const higher = wait(bench, "h1", 2);
+  t.match(first.answers, [{ type: LockType.aborted }]);
+  higher.control?.leave("left");
+  const late = wait(bench, "h1", 1);
+  t.match(late.answers, [{ type: LockType.aborted }]);
+  const latest = wait(bench, "h1", 3);
+  t.match(bench.ask(release(holder.owner, tokenOf(holder))), { type: LockType.unlocked });
+  t.ok(isTold(latest), "its place was kept");
+  t.end();
+});
+
+t.test("P-182 what nobody was told is given back, though that is refused for a while", (t) => {
+  const { bench, holder, heirs } = hot(2);
+  const [first, second] = heirs as [Wait, Wait];
+  const holderToken = BigInt(tokenOf(holder));
+  bench.faults.propose = (command) => {
+    const isOthers = command.kind === "unlock-grant" && command.token !== holderToken;
+    return command.kind === "set-heirs" || isOthers ? REFUSED : null;
+  };
+  first.control?.leave("cancelled");
+  bench.world.settle();
+  t.match(bench.ask(release(holder.owner, tokenOf(holder))), { type: LockType.unlocked });
+  bench.world.pass(500);
+  t.notOk(isTold(second));
+  const { length } = bench.commands;
+  bench.world.pass(100);
+  t.ok(bench.commands.length - length <= 10, "not in every turn");
+  bench.faults.propose = null;
+  bench.world.pass(50);
+  t.ok(isTold(second));
+  t.end();
+});
+
+t.test("a lock for which nobody waits is forgotten, though an end of it was not heard", (t) => {
+  const bench = new Bench({ lockSuccession: true });
+  bench.ask(lock("r", "a", 60_000));
+  wait(bench, "b").control?.leave("left");
+  bench.world.settle();
+  const { serving } = bench.operations as unknown as { readonly serving: Serving };
+  const queues = serving.queues(groupOf(bench));
+  hold(bench);
+  const answers = bench.send(unlock("r", "z"), [], 500);
+  bench.world.pass(600);
+  t.match(answers, [{ type: LockType.mustRetry }]);
+  t.ok(queues.find("r", false), "somebody may come back");
+  bench.world.pass(3000);
+  goOn(bench);
+  t.equal(queues.find("r", false), null);
+  t.end();
+});
+
+/** Node 1 leads, "a" to "e" wait in turn, and the log hangs from now on. */
+function trioHot(): { readonly trio: Trio; readonly holder: () => number } {
+  const trio = new Trio({ lockSuccession: true });
+  trio.moveAll(1);
+  const told: LockAnswer[] = [];
+  for (const [at, owner] of ["a", "b", "c", "d", "e", "f", "g"].entries()) {
+    const named = { waitId: Int64.fromNumber(at + 1), tryNumber: Int64.fromNumber(1) };
+    const request = { ...lock("r", owner, 5000), waitMs: 60_000, ...named };
+    const context = { deadlineMs: trio.world.timer.nowMs + 1e7, forwardHops: 0, requestId: "t" };
+    trio.node(1).execute(request, context, (answer) => void told.push(answer));
+    trio.world.settle();
+  }
+  const holder = (): number => told.at(-1)?.fencingToken.toNumber() ?? -1;
+  for (const owner of ["a", "b", "c"]) {
+    trio.ask(1, release(owner, holder()));
+    trio.world.settle();
+  }
+  return { trio, holder };
+}
+
+t.test(
+  "C9 whoever released is told by its deadline, though the leadership ended meanwhile",
+  (t) => {
+    const { trio, holder } = trioHot();
+    trio.ask(1, release("d", holder()));
+    trio.world.pass(10);
+    const before = holder();
+    trio.world.log.automatic = false;
+    const answers = trio.post(1, release("e", before), { withinMs: 500 });
+    trio.world.settle();
+    t.ok(holder() > before, "there was a step");
+    trio.moveAll(2);
+    trio.world.pass(600);
+    t.match(answers, [{ type: LockType.mustRetry }]);
+    t.end();
+  },
+);
+
+t.test("with the leadership its lists end, whatever is decided of it later", (t) => {
+  const { trio, holder } = trioHot();
+  const { proposals } = trio;
+  trio.world.log.automatic = false;
+  trio.post(1, release("d", holder()));
+  trio.world.settle();
+  trio.moveAll(2);
+  trio.moveAll(1);
+  const { length } = proposals;
+  trio.world.log.automatic = true;
+  trio.world.log.sync();
+  trio.world.settle();
+  const kinds = proposals.slice(length).map(([, kind]) => kind);
+  t.notOk(kinds.includes("append-heirs"), kinds.join());
   t.end();
 });
