@@ -183,8 +183,9 @@ export class NaiveRow {
       return this.due("must retry");
     }
     const isOfBase = token === null || token === this.base.token;
-    if (deed.kind === "extend" && isOfBase && this.endMs <= when.leaseMs)
-      return this.due("not held");
+    // Who speaks of another grant is refused for that while the lease runs only (L5, L6).
+    const mayBeHeld = this.endMs > when.leaseMs || (isOrphaned && !isOfBase);
+    if (deed.kind === "extend" && !mayBeHeld) return this.due("not held");
     const at = isOfBase ? 0 : this.line.findIndex((member) => member.token === token);
     if (this.line[at]?.owner !== owner || (at > 0 && !isOrphaned)) {
       if (isOrphaned && token !== null && token < this.base.token) {

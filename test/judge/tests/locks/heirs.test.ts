@@ -81,6 +81,10 @@ t.test("the naive row: the table of lists, in their term and behind it", (t) => 
   t.equal(dueOf(...LISTED, [1, 10, unlock("b", 1n)]), "invalid owner", "not its turn");
   t.equal(dueOf(...LISTED, [1, 1000, tries("c")]), "busy", "the lease is over, b is next");
   t.equal(dueOf(...LISTED, [1, 1000, tries("b")]), "locked 1");
+  t.equal(dueOf(...LISTED, [1, 999, extend("b", 1n)]), "invalid owner", "L5 Q13 held by another");
+  t.equal(dueOf(...LISTED, [1, 1000, extend("b", 1n)]), "not held", "L6 the lease is over");
+  t.equal(dueOf([1, 0, tries("a")], [1, 999, extend("a", 7n)]), "invalid owner", "Q13");
+  t.equal(dueOf([1, 0, tries("a")], [1, 1000, extend("a", 7n)]), "not held", "without heirs");
   t.equal(dueOf(...LISTED, [1, 10, append(3n, "e")]), "written");
   t.equal(dueOf(...LISTED, [1, 10, append(2n, "e")]), "stale");
   const rewritten = played([...LISTED, [1, 10, named(0n, 1, "e")]]);
@@ -96,6 +100,9 @@ t.test("the naive row: the table of lists, in their term and behind it", (t) => 
   t.equal(orphaned(10, tries("a", 2n)), "locked 0");
   t.equal(orphaned(10, extend("c", 2n)), "extended 2");
   t.equal(orphaned(10, unlock("b", null)), "must retry");
+  t.equal(orphaned(2000, extend("b", 1n)), "extended 1", "it may have been told since");
+  t.equal(orphaned(2000, extend("a", 0n)), "not held");
+  t.equal(orphaned(2000, extend("b", 2n)), "invalid owner", "of a list that stands");
   t.equal(orphaned(10, named(0n, 0, "x")), "stale");
   t.equal(lineOf(played([...LISTED, [2, 10, tries("c", 2n)]])), "a0,b1");
   const presumed = played([...LISTED, [2, 10, unlock("b", 1n)]]);
