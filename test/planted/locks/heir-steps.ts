@@ -9,6 +9,7 @@ const STEPS = "src/host/waiting/lock-heirs.ts";
 const MEMORY = "src/host/waiting/succession.ts";
 const QUEUES = "src/host/waiting/lock-queues.ts";
 const HERE = "operations/waiting/lock-heirs.test";
+const REFUSED = "operations/waiting/lock-heirs-refused.test";
 
 export const heirStepBugs: readonly RecordBug[] = [
   recordBug("P-068", "a step to an heir whose list is not applied yet", HERE, "Q16 a list that", [
@@ -78,5 +79,20 @@ export const heirStepBugs: readonly RecordBug[] = [
     MEMORY,
     '    if (kind !== "harmless") this.passages.push(passage);',
     '    if (kind !== "harmless" && kind !== "unlock") this.passages.push(passage);',
+  ]),
+  recordBug("P-183", "a release that is refused counts as a step", REFUSED, "Q3 a release", [
+    STEPS,
+    "      if (step.isTold && this.grants.isCurrent(queue)) {\n",
+    "      if (this.grants.isCurrent(queue)) {\n",
+  ]),
+  recordBug("P-068", "a list that was cleared is followed on", REFUSED, "Q3 lists that are", [
+    STEPS,
+    "      if (isCurrent) this.grants.note(queue);\n      succession?.endList();\n",
+    "      succession?.endList();\n",
+  ]),
+  recordBug("P-183", "before it serves a leader knows who holds a lock", REFUSED, "Q3 a leader", [
+    STEPS,
+    "    if (this.group.isServing()) this.grants.note(queue);\n    queue.held = held;\n",
+    "    this.grants.note(queue);\n    if (queue.held === null) queue.held = held;\n",
   ]),
 ];
