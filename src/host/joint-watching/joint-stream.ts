@@ -23,12 +23,6 @@ export interface JointStreamHome {
   soon(callback: () => void): void;
 }
 
-/** A watch that the hub has. */
-interface Own {
-  readonly request: WatchRequest;
-  isCreated: boolean;
-}
-
 interface Sync {
   readonly syncId: number;
   /** What it is about. */
@@ -41,7 +35,10 @@ interface Sync {
 
 export class JointStream implements WatchStream {
   private readonly stream: ReturnType<WatchHub["open"]>;
-  private readonly own = new Map<number, Own>();
+  /** Those that the hub has: what is kept of their requests. */
+  private readonly own = new Map<number, WatchRequest>();
+  /** Of them, those that were not told that they stand: what was asked for. */
+  private readonly beginning = new Map<number, WatchRequest>();
   private readonly joint = new Map<number, JointWatch>();
   /** Of the hub, that were ended from here and have yet to be told so: how many of each id. */
   private readonly ending = new Map<number, number>();
@@ -73,7 +70,8 @@ export class JointStream implements WatchStream {
       return this.refuse(watchId, WatchEnd.overloaded);
     }
     if (!this.home.needsOthers(request)) {
-      this.own.set(watchId, { request, isCreated: false });
+      this.own.set(watchId, this.stream.keptOf(request));
+      this.beginning.set(watchId, request);
       return this.stream.create(watchId, request);
     }
     const end = this.mayBegin() ? this.home.refusal(request) : WatchEnd.overloaded;
@@ -100,6 +98,7 @@ export class JointStream implements WatchStream {
     }
     if (!this.stream.end(watchId, end)) return;
     this.own.delete(watchId);
+    this.beginning.delete(watchId);
     this.ending.set(watchId, (this.ending.get(watchId) ?? 0) + 1);
   }
 
@@ -142,6 +141,7 @@ export class JointStream implements WatchStream {
     this.stream.close();
     for (const watch of [...this.joint.values()]) watch.close();
     this.own.clear();
+    this.beginning.clear();
     this.syncs = [];
   }
 
@@ -157,10 +157,7 @@ export class JointStream implements WatchStream {
     const { created, ended, synced } = WatchMessageType;
     if (message.type === synced) return this.ownSynced();
     if (message.type === created) {
-      for (const id of message.watchIds) {
-        const own = this.own.get(id);
-        if (own !== undefined) own.isCreated = true;
-      }
+      for (const id of message.watchIds) this.beginning.delete(id);
     }
     if (message.type !== ended) return this.sink.deliver(message);
     const [id = 0] = message.watchIds;
@@ -168,16 +165,22 @@ export class JointStream implements WatchStream {
     if (ending > 1) this.ending.set(id, ending - 1);
     else this.ending.delete(id);
     const own = ending > 0 ? undefined : this.own.get(id);
-    if (own !== undefined) this.own.delete(id);
+    const asked = own === undefined ? undefined : this.beginning.get(id);
+    if (own !== undefined) {
+      this.own.delete(id);
+      this.beginning.delete(id);
+    }
     const isElsewhere = message.end === WatchEnd.notHosted && own !== undefined;
-    if (isElsewhere && this.home.needsOthers(own.request)) return this.goOn(id, own, message);
+    if (isElsewhere && this.home.needsOthers(own)) {
+      const rest = asked ?? { ...own, cursor: message.cursor };
+      const stand = asked !== undefined ? "anew" : message.more ? "ahead" : "whole";
+      return this.goOn(id, rest, stand);
+    }
     this.sink.deliver(isElsewhere ? { ...message, cursor: null, more: false } : message);
   }
 
-  private goOn(id: number, { request, isCreated }: Own, { cursor, more }: WatchMessage): void {
-    const rest = isCreated ? { ...request, cursor, fromRevision: null } : request;
-    const stand = !isCreated ? "anew" : more ? "ahead" : "whole";
-    const watch = this.home.begin(this, id, rest, stand);
+  private goOn(id: number, request: WatchRequest, stand: Stand): void {
+    const watch = this.home.begin(this, id, request, stand);
     this.joint.set(id, watch);
     for (const { watchIds, isOwnDone, joint } of this.syncs) {
       if (!isOwnDone && watchIds.includes(id)) joint.set(watch, watch.sync());

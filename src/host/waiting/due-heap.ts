@@ -3,7 +3,8 @@
  * what was given up leaves at once and not when it would have been due.
  *
  * Owns the order. Invariants: 1. An item stands in it once at most. 2. Adding, moving and taking
- * out cost the logarithm of what is in it.
+ * out cost the logarithm of what is in it. 3. Times are whole milliseconds, late by less than one:
+ * a fraction would be an object of its own for each of very many items.
  */
 
 /** Whatever has a time. `heapAt` belongs to the heap: -1 while the item is not in it. */
@@ -24,8 +25,9 @@ export class DueHeap<Item extends DueItem> {
     return this.items[0]?.dueMs ?? Infinity;
   }
 
-  /** Puts `item` in, or in its new place, to be due at `dueMs`. */
-  set(item: Item, dueMs: number): void {
+  /** Puts `item` in, or in its new place, to be due at `atMs`. */
+  set(item: Item, atMs: number): void {
+    const dueMs = Math.ceil(atMs);
     if (item.heapAt < 0) {
       item.dueMs = dueMs;
       item.heapAt = this.items.length;

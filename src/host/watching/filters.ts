@@ -30,6 +30,12 @@ export interface Batch {
   readonly atMs: number;
 }
 
+/** A place in a history: the number of a batch, and of an event in it. */
+export interface Place {
+  readonly number: number;
+  readonly offset: number;
+}
+
 /** Of a batch without its events (bytes). */
 const BATCH_BYTES = 120;
 
@@ -52,6 +58,7 @@ export class Filter {
   changed: ChangedNames | null = null;
   /** The cursor that was made last: many who watch stand at the same place. */
   cursor: { readonly positions: Positions; readonly text: string } | null = null;
+  private lastEnd: Place = { number: 0, offset: 0 };
   private batches: Batch[] = [];
   /** Number of the first batch. */
   private firstNumber = 0;
@@ -81,6 +88,13 @@ export class Filter {
   /** Number of the batch to come. */
   get end(): number {
     return this.firstNumber + this.batches.length;
+  }
+
+  /** Where whoever has all of it stands: one object for the many who do. */
+  get endPlace(): Place {
+    const { end } = this;
+    if (this.lastEnd.number !== end) this.lastEnd = { number: end, offset: 0 };
+    return this.lastEnd;
   }
 
   at(number: number): Batch | undefined {

@@ -52,7 +52,8 @@ export class WatchHub implements StreamHome, WatchHome, LevelMap {
   private readonly levels: Levels;
   private readonly expiries: Expiries;
   private readonly streams = new Set<Stream>();
-  private readonly streamOf = new Map<Watch, Stream>();
+  /** Watches that there are. */
+  private watching = 0;
   /** Those that stand, and are yet to be told to begin. */
   private readonly held = new Map<Watch, () => void>();
   private awake: Stream[] = [];
@@ -82,9 +83,8 @@ export class WatchHub implements StreamHome, WatchHome, LevelMap {
     ports.onGroupLeft(({ partition }) => this.left(partition));
   }
 
-  /** Watches that there are. */
   get count(): number {
-    return this.streamOf.size;
+    return this.watching;
   }
 
   /** `mayBegin`: whether the caller may begin one watch more (W16). */
@@ -124,13 +124,13 @@ export class WatchHub implements StreamHome, WatchHome, LevelMap {
     if (cursor === "bad") return { end: WatchEnd.invalidInput, partition: null };
     const filter = this.feed.filter(kind, name, partitions, scopeOf(part?.partitions ?? null));
     if (filter === null) return { end: WatchEnd.overloaded, partition: null };
-    const watch = new Watch(watchId, filter, request, this, stream);
+    const watch = new Watch(watchId, filter, stream.keptOf(request), this, stream);
     filter.watches.add(watch);
     filter.idleMs = Infinity;
-    this.streamOf.set(watch, stream);
+    this.watching++;
     this.tally.watching(kind, 1);
     this.sweepLater();
-    const start = (): void => this.start(watch, stream, cursor);
+    const start = (): void => this.start(watch, cursor, request.fromRevision);
     if (part === undefined) start();
     else this.held.set(watch, start);
     return watch;
@@ -142,17 +142,21 @@ export class WatchHub implements StreamHome, WatchHome, LevelMap {
     start?.();
   }
 
-  private start(watch: Watch, stream: Stream, cursor: Positions | "foreign" | null): void {
-    const { filter } = watch;
+  private start(
+    watch: Watch,
+    cursor: Positions | "foreign" | null,
+    fromRevision: bigint | null,
+  ): void {
+    const { filter, audience } = watch;
     const untilMs = this.nowMs() + BEGIN_MS;
     this.levels.reach([filter], untilMs, (isLevel) => {
-      if (!this.streamOf.has(watch)) return;
+      if (!filter.watches.has(watch)) return;
       if (!isLevel) {
         const [first = null, ...more] = filter.partitions;
-        return stream.endWatch(watch, WatchEnd.stale, more.length === 0 ? first : null);
+        return audience.endWatch(watch, WatchEnd.stale, more.length === 0 ? first : null);
       }
       for (const partition of filter.partitions) this.levelMs.set(partition, this.nowMs());
-      watch.begin(cursor);
+      watch.begin(cursor, fromRevision);
     });
   }
 
@@ -182,7 +186,7 @@ export class WatchHub implements StreamHome, WatchHome, LevelMap {
     watch.end();
     filter.watches.delete(watch);
     if (filter.watches.size === 0) filter.idleMs = this.nowMs();
-    this.streamOf.delete(watch);
+    this.watching--;
     this.held.delete(watch);
     this.marks.remove(watch);
     this.tally.watching(filter.kind, -1);
@@ -311,7 +315,8 @@ export class WatchHub implements StreamHome, WatchHome, LevelMap {
   }
 
   told(watch: Watch, nowMs: number): void {
-    watch.toldMs = nowMs;
+    // A fraction would be an object of its own for each watch.
+    watch.toldMs = Math.floor(nowMs);
     if (watch.heapAt >= 0) return;
     this.marks.set(watch, nowMs + this.progressMs(watch));
     if (this.markTimer === null || watch.heapAt === 0) this.armMarks();
@@ -344,12 +349,11 @@ export class WatchHub implements StreamHome, WatchHome, LevelMap {
 
   /** A mark is due; it is also when a watch is found to be allowed no more, or stale. */
   private markOf(watch: Watch): void {
-    const stream = this.streamOf.get(watch);
-    if (stream === undefined) return;
-    if (!stream.mayRead()) return stream.endWatch(watch, WatchEnd.forbidden, null);
+    const { audience } = watch;
+    if (!audience.mayRead()) return audience.endWatch(watch, WatchEnd.forbidden, null);
     if (this.staleMs(watch.filter) > WATCH_STALE_MAX_MS) {
       const [partition = null] = watch.filter.partitions;
-      return stream.endWatch(watch, WatchEnd.stale, partition);
+      return audience.endWatch(watch, WatchEnd.stale, partition);
     }
     watch.wantsMark = true;
     watch.hasNews();
@@ -385,9 +389,7 @@ export class WatchHub implements StreamHome, WatchHome, LevelMap {
   }
 
   private endAll(filter: Filter, end: number, partition: number | null): void {
-    for (const watch of this.watchesOf(filter)) {
-      this.streamOf.get(watch)?.endWatch(watch, end, partition);
-    }
+    for (const watch of this.watchesOf(filter)) watch.audience.endWatch(watch, end, partition);
   }
 
   /** Ranges of keys may lie in other partitions than before. */

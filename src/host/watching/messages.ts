@@ -119,6 +119,26 @@ export interface WatchStream {
   close(): void;
 }
 
+/**
+ * What of a request counts once its watch stands: all but where it begins, which may be long. That
+ * is `before` if it is the same, so that many who ask for the same keep it once.
+ */
+export function keptOf(request: WatchRequest, before: WatchRequest | null): WatchRequest {
+  const { kind, name, cursor, fromRevision, initial, noValues, only, progressMs } = request;
+  const isSame =
+    before?.kind === kind &&
+    before.name === name &&
+    before.initial === initial &&
+    before.noValues === noValues &&
+    before.only === only &&
+    before.progressMs === progressMs &&
+    before.eventsMax === request.eventsMax &&
+    before.part === request.part;
+  if (isSame) return before;
+  const isKept = cursor === null && fromRevision === null;
+  return isKept ? request : { ...request, cursor: null, fromRevision: null };
+}
+
 const ONLY_MAX = 2 ** 11 - 1;
 
 /** Whether the request is one, whatever there is (W1, W8, section 11). */

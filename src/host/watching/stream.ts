@@ -9,7 +9,13 @@
 import { WatchEnd, WatchMessageType } from "../../base/result-types.js";
 import { WATCHES_PER_STREAM_MAX, WATCH_SYNCED_MAX } from "../../base/limits.js";
 import type { Filter } from "./filters.js";
-import type { WatchMessage, WatchRequest, WatchSink, WatchStream } from "./messages.js";
+import {
+  type WatchMessage,
+  type WatchRequest,
+  type WatchSink,
+  type WatchStream,
+  keptOf,
+} from "./messages.js";
 import { type Draft, draft } from "./told.js";
 import { Watch } from "./watch.js";
 
@@ -57,6 +63,8 @@ export class Stream implements WatchStream {
   private readonly watches = new Map<number, Watch>();
   private readonly byFilter = new Map<Filter, Set<Watch>>();
   private readonly dirty = new Set<Watch>();
+  /** What was kept of a request last. */
+  private kept: WatchRequest | null = null;
   private ends: WatchMessage[] = [];
   private readonly syncs: Sync[] = [];
   /** What they are about, and they themselves. */
@@ -85,6 +93,12 @@ export class Stream implements WatchStream {
     this.watches.set(watchId, begun);
     const same = this.byFilter.get(begun.filter) ?? new Set();
     this.byFilter.set(begun.filter, same.add(begun));
+  }
+
+  /** What a watch keeps of its request. */
+  keptOf(request: WatchRequest): WatchRequest {
+    this.kept = keptOf(request, this.kept);
+    return this.kept;
   }
 
   /** The part, which stands, begins (W14). */

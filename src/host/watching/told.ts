@@ -8,7 +8,7 @@
 import { WatchMessageType } from "../../base/result-types.js";
 import { WATCH_MESSAGE_BYTES } from "../../base/limits.js";
 import { type WatchEvent, eventBytes, withoutValue } from "../../machine/events.js";
-import type { Filter } from "./filters.js";
+import type { Filter, Place } from "./filters.js";
 import type { WatchMessage } from "./messages.js";
 import { type Position, type Positions, isBehind } from "./positions.js";
 
@@ -46,12 +46,6 @@ export interface Wants {
 export function wanted(event: WatchEvent, { noValues, only }: Wants): WatchEvent | null {
   if (only !== 0 && (only & (1 << event.type)) === 0) return null;
   return noValues ? withoutValue(event) : event;
-}
-
-/** A place in a history: the number of a batch, and of an event in it. */
-export interface Place {
-  readonly number: number;
-  readonly offset: number;
 }
 
 export interface Told {

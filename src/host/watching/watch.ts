@@ -10,13 +10,13 @@
 import { WatchKind, WatchMessageType } from "../../base/result-types.js";
 import type { WatchEvent } from "../../machine/events.js";
 import type { DueItem } from "../waiting/due-heap.js";
-import type { Filter, FilterWatch } from "./filters.js";
+import type { Filter, FilterWatch, Place } from "./filters.js";
 import type { WatchRequest } from "./messages.js";
 import type { Position, Positions } from "./positions.js";
 import { Revisions } from "./revisions.js";
 import { Scan, type ScanMode, type ScanPorts } from "./scan.js";
 import type { ScanTurns, Scanner } from "./scan-turns.js";
-import { type Draft, type Place, type Teller, type Told, draft, wanted } from "./told.js";
+import { type Draft, type Teller, type Told, draft, wanted } from "./told.js";
 import type { MergeReason, WatchTally } from "./watch-tally.js";
 
 /** What a watch asks of its node. */
@@ -41,6 +41,9 @@ export interface WatchAudience {
   news(watch: Watch): void;
   /** It takes more. */
   readonly canTell: boolean;
+  /** Whether the caller may read still. */
+  mayRead(): boolean;
+  endWatch(watch: Watch, end: number, partition: number | null): void;
 }
 
 /** What a step came to: a message; nothing to tell; or that the watch cannot go on. */
@@ -55,20 +58,22 @@ export type Step =
 const NOTHING: Step = { kind: "nothing" };
 const WORKED: Step = { kind: "worked" };
 
+const NOWHERE: Place = { number: 0, offset: 0 };
+const UNKNOWN: Positions = new Map();
 /** Before everything. */
 const NEVER: Position = { l: 0, c: 0, leaseMs: 0 };
 
 export class Watch implements FilterWatch, DueItem, Scanner {
   dueMs = 0;
   heapAt = -1;
-  /** When it was told something last (monotonic ms). */
+  /** When it was told something last (monotonic ms, whole). */
   toldMs = 0;
   wantsMark = false;
   private isRunning = false;
   private isCreated = false;
   private wantsReset = false;
-  private place: Place = { number: 0, offset: 0 };
-  private positions: Positions = new Map();
+  private place = NOWHERE;
+  private positions = UNKNOWN;
   /** Of a watch that goes on: what was told before. */
   private skip: Positions | null = null;
   private scan: Scan | null = null;
@@ -81,9 +86,10 @@ export class Watch implements FilterWatch, DueItem, Scanner {
   constructor(
     readonly id: number,
     readonly filter: Filter,
+    /** What counts once it stands; watches that want the same share it. */
     readonly request: WatchRequest,
     private readonly home: WatchHome,
-    private readonly audience: WatchAudience,
+    readonly audience: WatchAudience,
   ) {}
 
   get comparedWith(): Positions | null {
@@ -101,16 +107,16 @@ export class Watch implements FilterWatch, DueItem, Scanner {
   }
 
   /** The watch stands: its partitions are level with what was answered before it came. */
-  begin(cursor: Positions | "foreign" | null): void {
+  begin(cursor: Positions | "foreign" | null, fromRevision: bigint | null): void {
     const { filter, home, request } = this;
     this.isRunning = true;
-    this.place = { number: filter.end, offset: 0 };
+    this.place = filter.endPlace;
     this.positions = home.positionsNow(filter);
     if (cursor === "foreign") this.startOver();
     else if (cursor !== null) this.goOn(cursor);
-    else if (request.fromRevision !== null) {
+    else if (fromRevision !== null) {
       const state = home.state([...filter.partitions][0] ?? 0);
-      this.revisions = new Revisions(filter.name, Number(request.fromRevision), state);
+      this.revisions = new Revisions(filter.name, Number(fromRevision), state);
     } else if (request.initial) this.startScan("initial", null);
     if (this.scan === null && !filter.hasEnds(this.positions)) {
       this.setScan(new Scan(filter, "quiet", this.positions, home));
@@ -191,7 +197,7 @@ export class Watch implements FilterWatch, DueItem, Scanner {
 
   private startScan(mode: ScanMode, since: Positions | null): void {
     this.skip = null;
-    this.place = { number: this.filter.end, offset: 0 };
+    this.place = this.filter.endPlace;
     this.setScan(new Scan(this.filter, mode, since, this.home));
   }
 

@@ -5,6 +5,7 @@ import { Prng } from "../../../../src/base/prng.js";
 import { keySpaceOf } from "../../../../src/base/routing.js";
 import { watchEvent } from "../../../../src/machine/events.js";
 import { Filters, type Filter, type NameSort } from "../../../../src/host/watching/filters.js";
+import { type WatchRequest, keptOf } from "../../../../src/host/watching/messages.js";
 
 /** As the contract has it, filter by filter (K12, K15). */
 function watches({ kind, name }: Filter, sort: NameSort, of: string): boolean {
@@ -102,5 +103,32 @@ t.test("P-186 what is forgotten of before a gap moves no beginning back (seed 83
   filter.dropFirst();
   t.notOk(filter.reaches(new Map([[4, { l: 3, c: 0, leaseMs: 30 }]])), "behind it the gap begins");
   t.ok(filter.reaches(new Map([[4, { l: 9, c: 0, leaseMs: 90 }]])));
+  t.end();
+});
+
+t.test("W16 where a watch began is not kept, and equal requests are kept once", (t) => {
+  const plain = { kind: WatchKind.key, name: "a", cursor: null, fromRevision: null };
+  const first: WatchRequest = {
+    ...{ ...plain, initial: false, noValues: false },
+    ...{ only: 0, progressMs: 0 },
+  };
+  const kept = keptOf(first, null);
+  t.same(kept, first);
+  const resumed = { ...first, cursor: "c".repeat(1000) };
+  t.equal(keptOf(resumed, kept), kept);
+  t.same(keptOf(resumed, null), first);
+  t.same(keptOf({ ...first, fromRevision: 7n }, null), first);
+  const part = { partitions: [1], replays: "always" } as const;
+  const others: readonly Partial<WatchRequest>[] = [
+    { kind: WatchKind.prefix },
+    { name: "b" },
+    { initial: true },
+    { noValues: true },
+    { only: 2 },
+    { progressMs: 500 },
+    { eventsMax: 1 },
+    { part },
+  ];
+  for (const other of others) t.same(keptOf({ ...first, ...other }, kept), { ...first, ...other });
   t.end();
 });
