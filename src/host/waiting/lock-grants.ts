@@ -180,19 +180,25 @@ export class LockGrants {
     }
     if (queue.triesOpen > 0) return;
     const nowMs = this.ports.clock.monotonicMs();
-    if (queue.retryAtMs > nowMs) return this.dueQueues.set(queue, queue.retryAtMs);
+    if (queue.retryAtMs > nowMs) return this.wakeAt(queue, queue.retryAtMs);
     const orphanedUntilMs = this.heirs.orphanedUntilMs(queue);
     if (orphanedUntilMs !== null) {
       const member = this.heirs.returning(queue);
       if (member !== null) return this.try(queue, member);
-      return this.dueQueues.set(queue, nowMs + orphanedUntilMs - this.group.leaseNowMs());
+      return this.wakeAt(queue, nowMs + orphanedUntilMs - this.group.leaseNowMs());
     }
     if (queue.held === null || this.mayBeOver(queue)) return this.tryInTurn(queue, first);
     const holder = queue.find(queue.held.owner);
     // It is told that it holds the lock (L2), and overtakes nobody if its lease ends meanwhile.
     if (holder !== null && holder.living > 0) return this.try(queue, first, holder);
     const leftMs = queue.held.endMs - this.group.leaseNowMs();
-    this.dueQueues.set(queue, nowMs + leftMs);
+    this.wakeAt(queue, nowMs + leftMs);
+  }
+
+  /** `queue` is looked at then, at the latest: that may be earlier than all else that is due. */
+  private wakeAt(queue: Queue, atMs: number): void {
+    this.dueQueues.set(queue, atMs);
+    this.expect();
   }
 
   /** Nobody waits. */
@@ -203,10 +209,10 @@ export class LockGrants {
     const nowMs = this.ports.clock.monotonicMs();
     // Whoever comes finds the lock as it is, without heirs.
     if (!succession.isCleared && retryAtMs <= nowMs) this.heirs.clear(queue);
-    if (!succession.isCleared) return this.dueQueues.set(queue, retryAtMs);
-    if (succession.untold !== null && retryAtMs > nowMs) this.dueQueues.set(queue, retryAtMs);
+    if (!succession.isCleared) return this.wakeAt(queue, retryAtMs);
+    if (succession.untold !== null && retryAtMs > nowMs) this.wakeAt(queue, retryAtMs);
     if (!isEmpty || !succession.isIdle) return;
-    if (queue.heat.endMs > nowMs) return this.dueQueues.set(queue, queue.heat.endMs);
+    if (queue.heat.endMs > nowMs) return this.wakeAt(queue, queue.heat.endMs);
     this.heirs.forget(queue);
     this.waiting.drop(queue);
   }
@@ -308,6 +314,17 @@ export class LockGrants {
   tell(queue: Queue, place: Place, token: bigint, leaseLeftMs: number, leaseAtMs: number): void {
     queue.see(token);
     this.granted(queue, place, { token, leaseLeftMs, leaseAtMs }, true, false);
+  }
+
+  /** Where there may be heirs, who asked again by a higher try is told alone (Q14). */
+  named(place: Place): void {
+    place.trial = place.queue.trialOf(place);
+    const highest = place.trial?.attempt ?? 0n;
+    for (const waiter of place.waiters) {
+      const { isCancelled, wish } = waiter;
+      const isVoid = !isCancelled && (wish.trial?.attempt ?? highest) < highest;
+      if (isVoid) this.waiting.ends.endLater(waiter, { kind: "aborted" });
+    }
   }
 
   /** Nobody waits for the grant: the next one has it, in one more entry. */

@@ -47,6 +47,8 @@ export interface Granting {
   /** Reads who holds the lock. */
   note(queue: Queue): void;
   settle(queue: Queue): void;
+  /** Reads of which acquire the requests of `place` are tries. */
+  named(place: Place): void;
   /** `leaseLeftMs`: at `leaseAtMs` (lease clock). */
   tell(queue: Queue, place: Place, token: bigint, leaseLeftMs: number, leaseAtMs: number): void;
   giveBackTo(queue: Queue, owner: Uint8Array, token: bigint, then: LockCall["then"]): void;
@@ -96,7 +98,7 @@ export class LockHeirs {
     if (!this.settings.hasHeirs() && !this.isBound(queue)) return;
     const succession = new Succession(this.group.term());
     queue.succession = succession;
-    for (const place of queue.all()) place.trial = queue.trialOf(place);
+    for (const place of queue.all()) this.grants.named(place);
     // Before it serves it has not applied all that its predecessor did. And of what is on its way
     // for the lock nothing is known here: who holds it, the first try finds out.
     const { held } = queue;

@@ -13,7 +13,7 @@ export interface Wait {
 }
 
 /** The numbers of an acquire are those of its owner, and rise with each try. */
-function start(bench: Bench, owner: string, tryNumber = 1, leaseMs = LEASE_MS): Wait {
+function start(bench: Bench, owner: string, tryNumber: number, leaseMs: number): Wait {
   const answers: LockAnswer[] = [];
   const named = { waitId: Int64.fromNumber(idOf(owner)), tryNumber: Int64.fromNumber(tryNumber) };
   const request = { ...lock("r", owner, leaseMs), waitMs: 60_000, ...named };
@@ -26,8 +26,8 @@ function idOf(owner: string): number {
   return 1 + Buffer.from(owner).reduce((sum, byte) => (sum * 256 + byte) % 2 ** 40, 0);
 }
 
-export function wait(bench: Bench, owner: string, tryNumber = 1): Wait {
-  const begun = start(bench, owner, tryNumber);
+export function wait(bench: Bench, owner: string, tryNumber = 1, leaseMs = LEASE_MS): Wait {
+  const begun = start(bench, owner, tryNumber, leaseMs);
   bench.world.settle();
   return begun;
 }

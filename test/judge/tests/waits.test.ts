@@ -153,14 +153,19 @@ t.test("5 P-183 no wake-up of a waiter is lost", (t) => {
     const checker = new NoLostWakeUp({ "looks at waiters": 1 });
     const queue = queueOf();
     queue.asked("a", 0);
-    const lost = { isAble: true, isFree: true, isTried: false };
+    const lost = { isAble: true, isFree: true, isBound: false, isTried: false };
     looks.forEach((look, at) => checker.look(queue, { atMs: at * 100, ...lost, ...look }));
     return checker.verdict().kind;
   };
   t.equal(judge([]), "vacuous");
   t.equal(judge([{}, {}, {}]), "pass", "it takes a moment");
   t.equal(judge([{}, {}, {}, {}]), "fail", "free, and nobody is tried");
-  for (const excuse of [{ isTried: true }, { isFree: false }, { isAble: false }]) {
+  for (const excuse of [
+    { isTried: true },
+    { isFree: false },
+    { isAble: false },
+    { isBound: true },
+  ]) {
     t.equal(judge([{}, {}, excuse, {}, {}]), "pass", Object.keys(excuse).join());
   }
   t.end();

@@ -143,6 +143,13 @@ export class HeirTap {
     return naive?.isOrphaned(when) === true && naive.line.some((one) => one.owner === owner);
   }
 
+  /** By what is applied at the leader a list of an earlier term binds the lock. */
+  isBound(group: Group, resource: string): boolean {
+    const row = seenRowOf(group.machine, resource);
+    if (row?.isHeld !== true || row.heirs.length === 0) return false;
+    return row.listTerm !== group.term() && group.leaseNowMs() < row.untilMs;
+  }
+
   /** Something about the lock is on its way at its leader. */
   isBusy(group: Group, resource: string): boolean {
     const at = this.leaders.get(group)?.get(`lock ${resource}`);

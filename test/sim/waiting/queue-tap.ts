@@ -176,15 +176,17 @@ export class QueueTap {
         isFree = owner === null || leaseEndMs <= group.leaseNowMs();
       }
       if (heirs === null || isEphemeral) {
-        this.checks.wakeUps.look(queue, { atMs: nowMs, isAble, isFree, isTried });
+        const look = { atMs: nowMs, isAble, isFree, isBound: false, isTried };
+        this.checks.wakeUps.look(queue, look);
         continue;
       }
       const resource = key.slice(key.indexOf(" ") + 1);
       const orphan = isAble ? heirs.orphaned(group, resource) : null;
-      // What is told ahead of the row is no loss, and an orphaned list is waited for.
+      // What is told ahead of the row is no loss. And who leads no more may be behind.
       const isMoving = isTried || heirs.isBusy(group, resource);
-      const isOwed = isFree && orphan === null;
-      this.checks.wakeUps.look(queue, { atMs: nowMs, isAble, isFree: isOwed, isTried: isMoving });
+      const isBound = isAble && heirs.isBound(group, resource);
+      const look = { atMs: nowMs, isAble, isFree, isBound, isTried: isMoving };
+      this.checks.wakeUps.look(queue, look);
       const first = orphan?.heirs[0];
       heirs.orphans.look({
         ...{ lock: key, node: queue.node, term: queue.term, atMs: nowMs, isAble },

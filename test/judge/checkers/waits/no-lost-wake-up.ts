@@ -19,6 +19,8 @@ export interface WaitLook {
   readonly isAble: boolean;
   /** By the leader's own state and clock nobody holds the lock. */
   readonly isFree: boolean;
+  /** By that state a list of a former leader binds it: it waits for the end of the list (Q15). */
+  readonly isBound: boolean;
   /** A try of somebody who waits is on its way. */
   readonly isTried: boolean;
 }
@@ -32,11 +34,11 @@ export class NoLostWakeUp {
     this.findings = new Findings("no wake-up of a waiter is lost", minimum);
   }
 
-  look(queue: SeenQueue, { atMs, isAble, isFree, isTried }: WaitLook): void {
+  look(queue: SeenQueue, { atMs, isAble, isFree, isBound, isTried }: WaitLook): void {
     if (queue.living === 0) return void this.since.delete(queue);
     this.findings.count("looks at waiters");
-    if (isFree) this.findings.count("looks at a free lock");
-    if (!isAble || !isFree || isTried) return void this.since.delete(queue);
+    if (isFree && !isBound) this.findings.count("looks at a free lock");
+    if (!isAble || !isFree || isBound || isTried) return void this.since.delete(queue);
     const fromMs = this.since.get(queue);
     if (fromMs === undefined) return void this.since.set(queue, atMs);
     if (atMs - fromMs <= MOMENT_MS) return;

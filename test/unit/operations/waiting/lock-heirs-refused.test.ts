@@ -171,6 +171,33 @@ t.test("Q14 a lower try that comes late is told nothing, and is no heir", (t) =>
   t.end();
 });
 
+t.test("Q14 of tries that came before there were heirs the highest alone is told", (t) => {
+  const bench = new Bench();
+  const holder = bench.ask(lock("r", "a", LEASE_MS));
+  const lower = wait(bench, "b", 1);
+  const higher = wait(bench, "b", 2);
+  const { serving } = bench.operations as unknown as { readonly serving: Serving };
+  (serving["settings"] as { lockSuccession: boolean }).lockSuccession = true;
+  wait(bench, "c");
+  t.match(lower.answers, [{ type: LockType.aborted }]);
+  bench.ask(release("a", holder.fencingToken.toNumber()));
+  t.ok(isTold(higher));
+  t.end();
+});
+
+t.test("P-183 an heir's lease that is over before that of its predecessor is looked at", (t) => {
+  const { bench, holder } = hot(0);
+  const first = wait(bench, "h1", 1, 300);
+  const second = wait(bench, "h2");
+  t.same(listOf(bench), ["h1", "h2"]);
+  bench.world.pass(1000);
+  bench.ask(release(holder.owner, tokenOf(holder)));
+  t.ok(isTold(first));
+  bench.world.pass(400);
+  t.ok(isTold(second));
+  t.end();
+});
+
 t.test("P-182 what nobody was told is given back, though that is refused for a while", (t) => {
   const { bench, holder, heirs } = hot(2);
   const [first, second] = heirs as [Wait, Wait];
