@@ -92,8 +92,8 @@ export const waitingBugs: readonly RecordBug[] = [
   ),
   recordBug("P-064", "nobody looks up when the lease that is waited for ends", HERE, "Q3 Q6", [
     GRANTS,
-    "    this.dueQueues.set(queue, nowMs + leftMs);\n",
-    "    if (leftMs < 0) this.dueQueues.set(queue, nowMs + leftMs);\n",
+    "    this.wakeAt(queue, nowMs + leftMs);\n",
+    "    if (leftMs < 0) this.wakeAt(queue, nowMs + leftMs);\n",
   ]),
   recordBug("P-183", "a lock whose lease is over is told to be free", HERE, "Q3 nobody finds", [
     "src/operations/locks.ts",
