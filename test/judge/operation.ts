@@ -23,6 +23,8 @@ export interface LockOperation {
   readonly waitMs?: number;
   /** Of an extend or unlock that is meant for one grant alone (Q13), in decimal digits. */
   readonly fencingToken?: string;
+  /** Of a try-lock: what it was granted, if it was, as is known from what was applied or told. */
+  readonly knownToken?: string;
   /** An unlock that nobody asked for: the service may give a grant back by itself (Q9). */
   readonly isGiveBack?: boolean;
   /** An unlock by force, of the grant that it names (F3, F4). */

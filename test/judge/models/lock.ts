@@ -11,7 +11,6 @@ import type { Model, Need, Step } from "../linear/model.js";
 import {
   type Lease,
   type LeaseTime,
-  ROUNDING_MS,
   leaseKey,
   mayBeOver,
   mayBePast,
@@ -40,8 +39,6 @@ export interface LockModelOptions {
   readonly recordRetentionMs: number;
   /** --lock-max-lease. */
   readonly maxLeaseMs: number;
-  /** So much longer than its lease a grant may be kept that nobody is known to have let go (Q15). */
-  readonly keptMs: number;
 }
 
 const NAME_BYTES_MAX = 1024;
@@ -56,7 +53,6 @@ const SHOWS_GRANT: ReadonlySet<string> = new Set(["Locked", "Extended", "Unlocke
 export const LOCK_OPTIONS: Omit<LockModelOptions, "time" | "ephemeral"> = {
   recordRetentionMs: 3_600_000,
   maxLeaseMs: DAY_MS,
-  keptMs: 0,
 };
 
 /** Whether a change may be meant for the grant with `token` (null: not known, at least `floor`). */
@@ -200,7 +196,12 @@ export class LockModel implements Model<LockState> {
   private possible(state: LockState, operation: LockOperation, step: Step): readonly LockState[] {
     const { grant } = state;
     if (operation.kind === "try-lock") {
-      return this.isFree(state, step) ? [this.granted(state, operation, step, null)] : [];
+      const { knownToken } = operation;
+      const token = knownToken === undefined ? null : BigInt(knownToken);
+      const isAbove = token === null || token > state.floor;
+      return isAbove && this.isFree(state, step)
+        ? [this.granted(state, operation, step, token)]
+        : [];
     }
     if (grant === null || grant.released || grant.owner !== operation.owner) return [];
     if (!mayMean(operation, grant.token, state.floor)) return [];
@@ -337,12 +338,9 @@ export class LockModel implements Model<LockState> {
     if (!this.isHeld(state, step) || state.grant?.owner !== result.owner) return [];
     const { lease } = state.grant;
     const { time } = this.options;
-    if (result.expiresInMs !== null) {
-      const { keptMs } = this.options;
-      const isLonger = result.expiresInMs > lease.leaseMs + ROUNDING_MS;
-      const isKept = isLonger && result.expiresInMs <= lease.leaseMs + keptMs;
-      const leftMs = isKept ? lease.leaseMs : result.expiresInMs;
-      if (!mayRemain(lease, time, step.fromMs, step.toMs, leftMs)) return [];
+    const { expiresInMs } = result;
+    if (expiresInMs !== null && !mayRemain(lease, time, step.fromMs, step.toMs, expiresInMs)) {
+      return [];
     }
     const same = this.withToken(state, result.token);
     return same === null ? [] : [same];

@@ -53,9 +53,6 @@ const MINIMUM = {
   "key-space": 5,
 } as const;
 
-/** A list is good for so long beyond the longest lease of its heirs. */
-const LIST_HORIZON_MS = 2000;
-
 const NO_MINIMUM: HistoryCheckOptions["minimum"] = {
   ...{ answers: 0, allocations: 0, orders: 0, replays: 0, tokens: 0, beliefs: 0, reads: 0 },
   scans: { pages: 0, rows: 0, untouched: 0 },
@@ -80,7 +77,6 @@ export function historyOptions(plan: Plan): HistoryCheckOptions {
         ...linearizability.lock,
         recordRetentionMs: host.lockRecordRetentionMs,
         maxLeaseMs: operations.lockMaxLeaseMs,
-        keptMs: keptMsOf(plan),
       },
       sequence: {
         ...linearizability.sequence,
@@ -98,12 +94,6 @@ export function historyOptions(plan: Plan): HistoryCheckOptions {
       budget: { ...linearizability.budget, stepsMax: 300_000, memoryMax: 100_000 },
     },
   };
-}
-
-/** What is presumed to be held is so until the end of its list (Q15). */
-function keptMsOf({ waits }: Plan): number {
-  if (waits === null || waits.heirs === null) return 0;
-  return LIST_HORIZON_MS + Math.max(...waits.leasesMs);
 }
 
 function collect(verdicts: readonly Verdict[]): Omit<Judged, "result" | "checkMs"> {

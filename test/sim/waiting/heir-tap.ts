@@ -16,7 +16,7 @@ import type { Attempt, History, HistoryRecorder, LockOperation } from "../../jud
 import type { Verdict } from "../../judge/checkers/verdict.js";
 import type { SeenGrant } from "../../judge/checkers/waits/lease-from-grant.js";
 import { ListForward } from "../../judge/checkers/heirs/list-forward.js";
-import type { NaiveRow, SeenHeir, When } from "../../judge/checkers/heirs/naive-row.js";
+import type { Deed, NaiveRow, SeenHeir, When } from "../../judge/checkers/heirs/naive-row.js";
 import { OrphanBounded } from "../../judge/checkers/heirs/orphan-bounded.js";
 import { type OnItsWay, StepByText } from "../../judge/checkers/heirs/step-by-text.js";
 import type { Server } from "../world/server.js";
@@ -40,6 +40,13 @@ type Mutable = Omit<SeenGrant, "decidedMs"> & { decidedMs: number };
 /** Who is told of a grant. */
 export type Told = Pick<SeenHeir, "owner" | "waitId" | "attempt">;
 
+/** Names a command of a holder in a term. */
+function wordOf(lock: string, term: number, deed: Deed): string {
+  const owner = "owner" in deed ? deed.owner : "";
+  const token = "token" in deed ? deed.token : null;
+  return `${lock} ${term} ${deed.kind} ${token} ${owner}`;
+}
+
 export class HeirTap {
   readonly lists = new ListForward();
   readonly steps = new StepByText();
@@ -51,6 +58,10 @@ export class HeirTap {
   /** Stretches in which a list was orphaned, by lock. */
   private readonly stretches = new Map<string, { fromMs: number; toMs: number }[]>();
   private readonly lastMs = new Map<string, number>();
+  /** When a command was proposed first in its term: its entry got its time no sooner (ms). */
+  private readonly proposedMs = new Map<string, number>();
+  /** Grants upon whose release the next holder was told ahead of what was applied. */
+  private readonly handedOn = new Set<string>();
   /** Grants that were told along lists. */
   private readonly grants = new Map<string, Mutable>();
 
@@ -82,6 +93,8 @@ export class HeirTap {
         const { onItsWay } = this.atLeader(locks, lock, group);
         const one = { deed: seen.deed, proposedMs: this.world.nowMs, isOfStep: false };
         onItsWay.add(one);
+        const word = wordOf(lock, group.term(), seen.deed);
+        if (!this.proposedMs.has(word)) this.proposedMs.set(word, one.proposedMs);
         this.steps.proposed(lock, node, one);
         return (result) => {
           onItsWay.delete(one);
@@ -106,6 +119,7 @@ export class HeirTap {
     this.granted(lock, to.owner, token);
     if (row === null || token <= applied) return false;
     at.steppedMs = this.world.nowMs;
+    this.handedOn.add(`${lock} ${position}`);
     this.steps.stepped({
       ...{ lock, node, term: group.term(), atMs: this.world.nowMs, row, position, token, to },
       leaseNowMs: group.leaseNowMs(),
@@ -186,10 +200,10 @@ export class HeirTap {
   /** The attempts among which an order has to be searched for. */
   needed(attempts: readonly Attempt[]): Attempt[] {
     const nothing: ReadonlySet<bigint> = new Set();
-    return neededAttempts(
-      attempts,
-      (lock, owner) => this.tokens.get(`${lock} ${owner}`) ?? nothing,
-    );
+    return neededAttempts(attempts, {
+      of: (lock, owner) => this.tokens.get(`${lock} ${owner}`) ?? nothing,
+      isHandedOn: (lock, token) => this.handedOn.has(`${lock} ${token}`),
+    });
   }
 
   judge(history: History): Verdict[] {
@@ -249,23 +263,30 @@ export class HeirTap {
     const lock = `lock ${resource}`;
     const naive = this.lists.at(lock);
     const before = naive?.isHeld === true ? naive.base.token : -1n;
-    if (naive?.isOrphaned(when) === true) this.note(lock);
+    const wasOrphaned = naive?.isOrphaned(when) === true;
+    if (wasOrphaned) this.note(lock);
     this.lists.applied(lock, when, deed, outcome);
     this.lastMs.set(lock, this.world.nowMs);
     const { nowMs } = this.world;
     const now = this.lists.at(lock);
     if (now?.isHeld === true) this.granted(lock, now.base.owner, now.base.token);
+    const sinceMs = this.proposedMs.get(wordOf(lock, when.term, deed)) ?? nowMs;
     if (outcome.end === "unlocked") {
       this.steps.released(lock, outcome.token, nowMs);
       const owner = "owner" in deed ? deed.owner : "";
-      if (owner !== "") this.record(resource, "try-unlock", owner, outcome.token, 0);
+      const release = { kind: "try-unlock", expiresMs: 0, isGiveBack: true } as const;
+      if (owner !== "") this.record(resource, owner, outcome.token, release, nowMs);
     }
     if (deed.kind === "try" || now?.isHeld !== true || now.base.token === before) return;
     const { owner, token } = now.base;
     // Its lease runs from here on: never shorter than it was told.
     const grant = this.grants.get(`${lock} ${token}`);
     if (grant !== undefined) grant.decidedMs = Math.max(grant.decidedMs, nowMs);
-    this.record(resource, "try-lock", owner, token, Math.max(1, now.endMs - when.leaseMs));
+    const expiresMs = Math.max(1, now.endMs - when.leaseMs);
+    this.record(resource, owner, token, { kind: "try-lock", expiresMs }, sinceMs);
+    // It is presumed to hold it to the end of the list, whatever it was told before (Q15).
+    if (!wasOrphaned) return;
+    this.record(resource, owner, token, { kind: "try-extend", expiresMs }, sinceMs);
   }
 
   private granted(lock: string, owner: string, token: bigint): void {
@@ -275,20 +296,19 @@ export class HeirTap {
     else known.add(token);
   }
 
+  /** `sinceMs`: a lease that it gives may have begun then. */
   private record(
     resource: string,
-    kind: "try-lock" | "try-unlock",
     owner: string,
     token: bigint,
-    expiresMs: number,
+    deed: Pick<LockOperation, "kind" | "expiresMs" | "isGiveBack">,
+    sinceMs: number,
   ): void {
     const { history, world } = this;
     if (history.isFull()) return;
-    const plain = { kind, resource, ephemeral: false, owner, expiresMs };
-    const isRelease = kind === "try-unlock";
-    const more = isRelease ? { fencingToken: `${token}`, isGiveBack: true } : {};
-    const operation: LockOperation = { ...plain, ...more };
-    const id = history.call("leader", 0, operation, world.nowMs);
+    const named = deed.kind === "try-lock" ? {} : { fencingToken: `${token}` };
+    const operation: LockOperation = { ...deed, resource, ephemeral: false, owner, ...named };
+    const id = history.call("leader", 0, operation, sinceMs);
     history.lost(id, "the service did it", world.nowMs);
   }
 

@@ -2,10 +2,12 @@
  * What of a history an order of a lock's answers has to be searched for in, where all its grants are
  * known from what was applied and told.
  *
- * Pure. Invariants: 1. What has an answer stays. 2. A grant that no answer explains is explained by
- * the earliest try of its owner that nobody knows the end of, its release by the earliest such
- * release; more of them could explain nothing more. 3. A release that is repeated counts from its first try:
- * the next holder may have been told upon that one (Q15).
+ * Pure. Invariants: 1. What has an answer stays. 2. A grant that no answer tells of, or that a try
+ * was made for before that one, is explained by the earliest try of its owner that nobody knows the
+ * end of, under the token that it has: so grants have one order, that of their tokens. Its release
+ * is explained likewise. More of them could explain nothing more. 3. A release that is repeated
+ * counts from its first try where the next holder was told upon that one, ahead of what is durable
+ * (Q15); elsewhere each counts for itself.
  */
 import {
   type Attempt,
@@ -14,15 +16,21 @@ import {
   objectOf,
 } from "../../judge/history.js";
 
-/** The tokens that an owner was granted. */
-export type GrantsOf = (lock: string, owner: string) => ReadonlySet<bigint>;
+/** What was applied and told of the lock. */
+export interface KnownGrants {
+  /** The tokens that an owner was granted. */
+  readonly of: (lock: string, owner: string) => ReadonlySet<bigint>;
+  /** The holder behind the grant `token` was told before the release of it was applied. */
+  readonly isHandedOn: (lock: string, token: bigint) => boolean;
+}
 
 interface OfOwner {
+  readonly lock: string;
   readonly grants: ReadonlySet<bigint>;
   readonly attempts: Attempt[];
 }
 
-export function neededAttempts(attempts: readonly Attempt[], grantsOf: GrantsOf): Attempt[] {
+export function neededAttempts(attempts: readonly Attempt[], known: KnownGrants): Attempt[] {
   const owners = new Map<string, OfOwner>();
   const needed: Attempt[] = [];
   for (const attempt of attempts) {
@@ -35,14 +43,16 @@ export function neededAttempts(attempts: readonly Attempt[], grantsOf: GrantsOf)
     }
     const lock = objectOf(operation) ?? "";
     const name = `${lock} ${operation.owner}`;
-    let known = owners.get(name);
-    if (known === undefined) {
-      known = { grants: grantsOf(lock, operation.owner), attempts: [] };
-      owners.set(name, known);
+    let owner = owners.get(name);
+    if (owner === undefined) {
+      owner = { lock, grants: known.of(lock, operation.owner), attempts: [] };
+      owners.set(name, owner);
     }
-    known.attempts.push(attempt);
+    owner.attempts.push(attempt);
   }
-  for (const known of owners.values()) needed.push(...ofOwner(known));
+  for (const owner of owners.values()) {
+    needed.push(...triesOf(owner), ...releasesOf(owner, known));
+  }
   return needed.sort((one, other) => one.callOrder - other.callOrder);
 }
 
@@ -50,37 +60,42 @@ function isOpen({ outcome }: Attempt): boolean {
   return outcome === null || outcome.kind === "unknown";
 }
 
-function ofOwner({ grants, attempts }: OfOwner): Attempt[] {
-  const isTry = ({ operation }: Attempt): boolean => operation.kind === "try-lock";
-  const tries = attempts.filter(isTry);
-  const releases = attempts.filter((attempt) => !isTry(attempt));
-  return [
-    ...tries.filter((attempt) => !isOpen(attempt)),
-    // Also of grants that a later try was told of: others may have seen them before.
-    ...tries.filter(isOpen).slice(0, grants.size),
-    ...releasesOf(grants, releases),
-  ];
+function triesOf({ grants, attempts }: OfOwner): Attempt[] {
+  const tries = attempts.filter(({ operation }) => operation.kind === "try-lock");
+  const kept = tries.filter((attempt) => !isOpen(attempt));
+  // The earliest one: whatever a later one could explain, it does.
+  const first = tries.find(isOpen);
+  if (first === undefined) return kept;
+  for (const token of grants) {
+    const told = kept.find((attempt) => tokenOf(attempt, "Locked") === token);
+    // Also of a grant that a later try was told of: others may have seen it before.
+    if (told !== undefined && told.callOrder < first.callOrder) continue;
+    const operation = { ...(first.operation as LockOperation), knownToken: `${token}` };
+    kept.push({ ...first, operation });
+  }
+  return kept;
 }
 
-function releasesOf(grants: ReadonlySet<bigint>, releases: readonly Attempt[]): Attempt[] {
-  const kept: Attempt[] = [];
+function releasesOf({ lock, grants, attempts }: OfOwner, known: KnownGrants): Attempt[] {
+  const releases = attempts.filter(({ operation }) => operation.kind === "try-unlock");
   const open = releases.filter((attempt) => isOpen(attempt) && !isForced(attempt));
-  const answered = new Set<bigint | null>();
+  const kept: Attempt[] = [];
+  const answered = new Set<bigint>();
   for (const attempt of releases) {
     if (isForced(attempt)) kept.push(attempt);
-    else if (!isOpen(attempt)) {
-      const token = tokenOf(attempt, "Unlocked");
-      answered.add(token);
-      kept.push(token === null ? attempt : fromItsFirst(attempt, token, open));
-    }
+    if (isForced(attempt) || isOpen(attempt)) continue;
+    const token = tokenOf(attempt, "Unlocked");
+    if (token !== null) answered.add(token);
+    const isEarly = token !== null && known.isHandedOn(lock, token);
+    kept.push(isEarly ? fromItsFirst(attempt, token, open) : attempt);
   }
   for (const token of grants) {
     if (answered.has(token)) continue;
     // By its owner, or by the service, which nobody is bound by.
-    for (const isByService of [false, true]) {
-      const first = open.find((one) => isGiveBack(one) === isByService && mayMean(one, token));
-      if (first !== undefined && !kept.includes(first)) kept.push(first);
-    }
+    const first = open.find((one) => mayMean(one, token));
+    if (first === undefined) continue;
+    const operation = { ...(first.operation as LockOperation), fencingToken: `${token}` };
+    kept.push({ ...first, operation });
   }
   return kept;
 }
