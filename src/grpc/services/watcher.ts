@@ -127,7 +127,13 @@ export class WatcherStream implements CallHandler, WatchReceiver {
     const none = { cursor: null, initial: false, merged: false, reset: false, more: false };
     const { ended: type } = WatchMessageType;
     const watchIds = [...this.watches.keys()];
-    const numbers = { syncId: 0, staleMs: 0, end: WatchEnd.shuttingDown, partition: null };
+    const numbers = {
+      syncId: 0,
+      staleMs: 0,
+      end: WatchEnd.shuttingDown,
+      partition: null,
+      mapVersion: 0,
+    };
     this.stream.close();
     if (watchIds.length > 0)
       this.deliver({ type, watchIds, events: [], ...none, ...numbers }, null);

@@ -47,6 +47,8 @@ export class AskedPart {
   readonly behind = new Map<AskedPart, number>();
   /** The last SYNCED. */
   syncedTo = 0;
+  /** Of the map by which it was created, or SYNCED last. */
+  mapVersion = 0;
   private readonly messages: PartMessage[] = [];
   private heldBytes = 0;
   private serial = 1;

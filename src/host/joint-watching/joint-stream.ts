@@ -114,7 +114,7 @@ export class JointStream implements WatchStream {
     const joint = new Map<JointWatch, number>();
     for (const each of watchIds) {
       const watch = this.joint.get(each);
-      if (watch !== undefined) joint.set(watch, watch.sync());
+      if (watch !== undefined) joint.set(watch, watch.barriers.ask());
     }
     this.synced += 1 + watchIds.length;
     const sync: Sync = { syncId, watchIds, isOwnDone: false, joint };
@@ -183,7 +183,7 @@ export class JointStream implements WatchStream {
     const watch = this.home.begin(this, id, request, stand);
     this.joint.set(id, watch);
     for (const { watchIds, isOwnDone, joint } of this.syncs) {
-      if (!isOwnDone && watchIds.includes(id)) joint.set(watch, watch.sync());
+      if (!isOwnDone && watchIds.includes(id)) joint.set(watch, watch.barriers.ask());
     }
   }
 
@@ -197,7 +197,7 @@ export class JointStream implements WatchStream {
   endSyncs(): void {
     for (let sync = this.syncs[0]; sync !== undefined; sync = this.syncs[0]) {
       if (this.isClosed || !sync.isOwnDone || this.sink.isFull()) return;
-      for (const [watch, barrier] of sync.joint) if (!watch.hasSynced(barrier)) return;
+      for (const [watch, barrier] of sync.joint) if (!watch.barriers.hasPassed(barrier)) return;
       this.syncs.shift();
       this.synced -= 1 + sync.watchIds.length;
       const watchIds = sync.watchIds.filter((id) => this.own.has(id) || this.joint.has(id));

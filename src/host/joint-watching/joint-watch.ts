@@ -8,13 +8,16 @@
  * does (W7). 4. Of the keys of prefixes and buckets, which move between partitions: a part that
  * compares is told behind all that parts which go on were yet to tell. So what one partition told
  * before it gave a key away never follows what the next one tells (P-186). 5. A part whose node is
- * gone is asked of another one with its cursor.
+ * gone is asked of another one with its cursor. 6. It begins, and a barrier is passed, where this
+ * node and those of all parts go by one map: by another one a key that moved may be of none of them
+ * (W4, W9).
  */
 import { WatchEnd, WatchKind, WatchMessageType } from "../../base/result-types.js";
 import { WATCH_STALE_MAX_MS } from "../../base/limits.js";
 import { PART_MOVED, type WatchRequest, type WatchSink } from "../watching/messages.js";
 import { type Draft, draft } from "../watching/told.js";
 import { AskedPart, type PartOwner } from "./asked-part.js";
+import { type BarrierHome, Barriers } from "./barriers.js";
 import { cutParts } from "./cut.js";
 import type { JointPorts, PartAsk, PartMessage } from "./parts.js";
 import { Progress } from "./progress.js";
@@ -45,9 +48,9 @@ export interface JointHome {
  */
 export type Stand = "anew" | "whole" | "ahead";
 
-export class JointWatch implements PartOwner {
+export class JointWatch implements PartOwner, BarrierHome {
   readonly ports: JointPorts;
-  private readonly parts = new Set<AskedPart>();
+  readonly parts = new Set<AskedPart>();
   private readonly progress: Progress;
   private readonly avoidedMs = new Map<number, number>();
   private all: ReadonlySet<number> = new Set();
@@ -63,9 +66,7 @@ export class JointWatch implements PartOwner {
   private isFresh = true;
   private wantsReset = false;
   private isOver = false;
-  private barrier = 0;
-  /** One more is wanted when all have said that they came to the last one. */
-  private isBarrierDue = false;
+  readonly barriers = new Barriers(this);
   /** Since when some partition has no part that stands (monotonic ms). */
   private troubledMs: number | null;
   private lastEnd: number = WatchEnd.notHosted;
@@ -130,6 +131,7 @@ export class JointWatch implements PartOwner {
     const { kind, name } = this.request;
     const all = this.isOver ? null : this.ports.partitionsOf(kind, name);
     if (all === null) return;
+    this.barriers.mapVersion = this.ports.mapVersion();
     // Of a watch that was of this node alone.
     if (this.all.size === 0 && this.stand === "ahead") for (const each of all) this.ahead.add(each);
     this.all = all;
@@ -178,7 +180,7 @@ export class JointWatch implements PartOwner {
       progressMs: Math.min(this.progressMs, PART_PROGRESS_MS),
       replays,
     };
-    const part = new AskedPart(node, ask, this.home.nextPart(), this.barrier, this);
+    const part = new AskedPart(node, ask, this.home.nextPart(), this.barriers.last, this);
     this.parts.add(part);
     if (this.isOfMany) part.pullOn();
     else part.begin();
@@ -222,13 +224,16 @@ export class JointWatch implements PartOwner {
     this.drop(part);
     this.troubledMs ??= this.nowMs();
     const isKnown = part.ask.partitions.every((each) => this.progress.has(each));
-    if (this.isFresh && part.begins) {
-      // Whoever begins again begins together: from now on, unless behind a cursor.
-      for (const other of [...this.parts]) this.drop(other);
-      if (this.request.cursor === null) this.progress.clear();
-    } else if (this.isInState && !isKnown && part.isAhead) return this.reset();
+    if (this.isFresh && part.begins) this.beginAgain();
+    else if (this.isInState && !isKnown && part.isAhead) return this.reset();
     if (part.isAhead) for (const each of part.ask.partitions) this.ahead.add(each);
     this.ports.timer.soon(() => this.cut());
+  }
+
+  /** Whoever begins again begins together: from now on, unless behind a cursor. */
+  private beginAgain(): void {
+    for (const part of [...this.parts]) this.drop(part);
+    if (this.request.cursor === null) this.progress.clear();
   }
 
   /** What was told is void: the whole state follows (W7). */
@@ -247,6 +252,11 @@ export class JointWatch implements PartOwner {
   private settle(newcomer: AskedPart | null): void {
     const parts = [...this.parts];
     const stand = this.isCovered && parts.every(({ isCreated }) => isCreated);
+    if (stand && this.isFresh && !this.barriers.isOneMap) {
+      this.lastEnd = WatchEnd.stale;
+      this.beginAgain();
+      return this.barriers.lookAgain();
+    }
     if (stand) this.troubledMs = null;
     if (this.isFresh) {
       if (!stand) return;
@@ -261,8 +271,9 @@ export class JointWatch implements PartOwner {
       return each.isCreated && each.behind.size === 0 && !comparing.includes(each);
     });
     if (!this.isOfMany || comparing.length === 0 || others.length === 0) return;
-    this.raise();
-    for (const part of comparing) for (const other of others) part.behind.set(other, this.barrier);
+    this.barriers.raise();
+    const { last } = this.barriers;
+    for (const part of comparing) for (const other of others) part.behind.set(other, last);
   }
 
   private get isCovered(): boolean {
@@ -273,27 +284,14 @@ export class JointWatch implements PartOwner {
 
   // Barriers ----------------------------------------------------------------------------------
 
-  /** Asks for a barrier; returns its number, for `hasSynced`. */
-  sync(): number {
-    if (!this.hasSynced(this.barrier)) {
-      // The one that is under way began before.
-      this.isBarrierDue = true;
-      return this.barrier + 1;
-    }
-    this.raise();
-    return this.barrier;
+  get isStanding(): boolean {
+    return !this.isFresh && !this.wantsReset && this.isCovered;
   }
 
-  /** All was told that was answered before the barrier was asked for (W9). */
-  hasSynced(barrier: number): boolean {
-    if (this.isFresh || this.wantsReset || !this.isCovered) return false;
-    return [...this.parts].every(({ syncedTo }) => syncedTo >= barrier);
-  }
-
-  private raise(): void {
-    this.barrier++;
-    this.isBarrierDue = false;
-    for (const part of this.parts) part.sync(this.barrier);
+  after(delayMs: number, callback: () => void): void {
+    this.ports.timer.after(delayMs, () => {
+      if (!this.isOver) callback();
+    });
   }
 
   // What is told ------------------------------------------------------------------------------
@@ -308,7 +306,7 @@ export class JointWatch implements PartOwner {
       }
     }
     if (this.isOver) return;
-    if (this.isBarrierDue && this.hasSynced(this.barrier)) this.raise();
+    this.barriers.look();
     this.home.synced(this);
     for (const part of this.parts) part.pullOn();
   }
@@ -339,7 +337,7 @@ export class JointWatch implements PartOwner {
     part.take();
     if (message.type === ended) this.partEnded(part, message);
     else if (message.type === created) this.partCreated(part, message);
-    else if (message.type === synced) this.partSynced(part, message.syncId);
+    else if (message.type === synced) this.partSynced(part, message);
     else this.tell(part, message);
     return true;
   }
@@ -351,14 +349,16 @@ export class JointWatch implements PartOwner {
 
   private partCreated(part: AskedPart, message: PartMessage): void {
     part.isCreated = true;
+    part.mapVersion = message.mapVersion;
     part.compares = message.merged;
     this.note(part, message);
     if (message.merged) part.isWhole = false;
     this.settle(part);
   }
 
-  private partSynced(part: AskedPart, syncId: number): void {
+  private partSynced(part: AskedPart, { syncId, mapVersion }: PartMessage): void {
     part.syncedTo = syncId;
+    part.mapVersion = mapVersion;
     for (const { behind } of this.parts) {
       if ((behind.get(part) ?? Infinity) <= syncId) behind.delete(part);
     }

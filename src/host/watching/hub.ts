@@ -63,7 +63,7 @@ export class WatchHub implements StreamHome, WatchHome, LevelMap {
   private isArmed = false;
   private isStopped = false;
   private isSweeping = false;
-  private mapVersion = -1;
+  mapVersion = -1;
   /** When a partition was level with its leader last (monotonic ms). */
   private readonly levelMs = new Map<number, number>();
 

@@ -87,6 +87,8 @@ export interface WatchMessage {
   readonly end: number;
   /** Of an end: the partition that another node may serve; null: none is meant. */
   readonly partition: number | null;
+  /** Of CREATED and SYNCED: the version of the map that they go by; 0 elsewhere. */
+  readonly mapVersion: number;
 }
 
 /** Who takes the messages of a stream: a front end. Neither method calls back into the stream. */

@@ -134,9 +134,10 @@ export class Speakers {
   /**
    * Whether the map gives a partition keys of the filter that the partition itself has not: they
    * are on their way, or the map of this node is old. A partition that gave keys away may have
-   * forgotten that.
+   * forgotten that. Of what a target adopted ahead of the map its source is not heard any more.
    */
   isInDoubt({ kind, name, partitions }: Filter): boolean {
+    if (this.ahead.some((each) => isOf(each, kind, name))) return true;
     for (const keySpace of this.spacesOf(kind, name, partitions)) {
       for (const { partitionId, startKey, endKey } of this.ownersOf(keySpace)) {
         if (!partitions.has(partitionId)) continue;
@@ -164,6 +165,13 @@ export class Speakers {
     }
     return spaces;
   }
+}
+
+/** Keys of the interval may be among what is watched. */
+function isOf(interval: KeyInterval, kind: number, name: string): boolean {
+  if (kind === WatchKind.key)
+    return interval.keySpace === keySpaceOf(name) && holds(interval, name);
+  return kind === WatchKind.prefix || (kind === WatchKind.bucket && interval.keySpace === name);
 }
 
 function holds({ startKey, endKey }: KeyBounds, key: string): boolean {

@@ -49,6 +49,8 @@ export interface StreamHome {
   level(stream: Stream, filters: readonly Filter[], done: () => void): void;
   /** Keys of the filters are on their way, or the map of this node is old. */
   isInDoubt(filters: readonly Filter[]): boolean;
+  /** Of the map that filters have their partitions by. */
+  readonly mapVersion: number;
   nowMs(): number;
 }
 
@@ -57,6 +59,8 @@ interface Sync {
   readonly watches: readonly Watch[];
   /** Where each of them has to be; null: not known yet. */
   targets: readonly number[] | null;
+  /** Of the map by which that was found. */
+  mapVersion: number;
 }
 
 export class Stream implements WatchStream {
@@ -128,7 +132,7 @@ export class Stream implements WatchStream {
       return;
     }
     this.synced += 1 + watches.length;
-    this.syncs.push({ syncId, watches, targets: null });
+    this.syncs.push({ syncId, watches, targets: null, mapVersion: 0 });
     if (!this.isLevelling) this.levelSyncs();
   }
 
@@ -140,7 +144,10 @@ export class Stream implements WatchStream {
     this.isLevelling = true;
     this.home.level(this, [...filters], () => {
       this.isLevelling = false;
-      for (const sync of open) sync.targets = sync.watches.map(({ filter }) => filter.end);
+      for (const sync of open) {
+        sync.targets = sync.watches.map(({ filter }) => filter.end);
+        sync.mapVersion = this.home.mapVersion;
+      }
       this.home.wake(this);
       if (!this.isClosed) this.levelSyncs();
     });
@@ -293,15 +300,18 @@ export class Stream implements WatchStream {
         return watch.isLevel(targets[watches.indexOf(watch)] ?? 0);
       });
       if (!isLevel) return;
-      if (this.home.isInDoubt(living.map(({ filter }) => filter))) {
-        // Whoever compared the state meanwhile has not read keys that are on their way.
+      const { mapVersion } = this.home;
+      const isMapNew = mapVersion !== sync.mapVersion;
+      if (isMapNew || this.home.isInDoubt(living.map(({ filter }) => filter))) {
+        // Whoever compared the state meanwhile has not read keys that are on their way; and by
+        // another map other partitions are to have come to it.
         sync.targets = null;
         if (!this.isLevelling) this.levelSyncs();
         return;
       }
       this.syncs.shift();
       this.synced -= 1 + watches.length;
-      const message = draft({ type: WatchMessageType.synced, syncId });
+      const message = draft({ type: WatchMessageType.synced, syncId, mapVersion });
       this.sink.deliver({ ...message, watchIds: living.map(({ id }) => id) });
     }
   }

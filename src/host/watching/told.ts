@@ -27,6 +27,7 @@ const BLANK: Draft = {
   staleMs: 0,
   end: 0,
   partition: null,
+  mapVersion: 0,
 };
 
 export function draft(told: Partial<Draft>): Draft {

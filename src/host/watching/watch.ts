@@ -24,6 +24,8 @@ export interface WatchHome extends ScanPorts {
   readonly tally: WatchTally;
   readonly teller: Teller;
   readonly turns: ScanTurns;
+  /** Of the map that filters have their partitions by. */
+  readonly mapVersion: number;
   /** Where the partitions of the filter stand now. */
   positionsNow(filter: Filter): Positions;
   cursorOf(filter: Filter, positions: Positions): string;
@@ -261,7 +263,8 @@ export class Watch implements FilterWatch, DueItem, Scanner {
     const cursor = isLevel && this.revisions === null ? this.cursor() : null;
     // Whoever joins parts is to know which of them compare.
     const merged = this.request.part !== undefined && this.scan?.mode === "merged";
-    return told(draft({ type: WatchMessageType.created, cursor, merged }));
+    const { mapVersion } = this.home;
+    return told(draft({ type: WatchMessageType.created, cursor, merged, mapVersion }));
   }
 
   /** Some of what is behind `standing` was told. */

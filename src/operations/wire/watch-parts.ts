@@ -105,6 +105,7 @@ const message = record<PartMessage>({
   staleMs: int53,
   end: int32,
   partition: nullable(int32),
+  mapVersion: int53,
 });
 
 export const watchPull: Members<Omit<WatchPullRequest, "kind">> = {

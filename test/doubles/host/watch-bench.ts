@@ -114,8 +114,10 @@ export class WatchBench {
       onGroup: (hook) => void this.joined.push(hook),
       onGroupLeft: (hook) => void this.left.push(hook),
       partitionsOf: (kind, name) => {
-        const isMany = kind === WatchKind.prefix || kind === WatchKind.lockPrefix;
-        return isMany ? this.all : new Set([this.places.get(name) ?? 1]);
+        if (kind === WatchKind.prefix || kind === WatchKind.lockPrefix) return this.all;
+        const spans = kind === WatchKind.bucket ? this.ranges.get(name) : undefined;
+        if (spans !== undefined) return new Set(spans.map(({ partitionId: id }) => id));
+        return new Set([this.places.get(name) ?? this.homes.get(name) ?? 1]);
       },
       ranges: () => new Map(this.ranges),
       homeOf: (keySpace) => this.homes.get(keySpace) ?? 1,

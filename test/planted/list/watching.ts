@@ -299,8 +299,8 @@ export const watchingBugs: readonly RecordBug[] = [
     "W9 what nobody has for now",
     [
       "src/host/watching/stream.ts",
-      "      if (this.home.isInDoubt(living.map(({ filter }) => filter))) {",
-      "      if (this.isClosed && this.home.isInDoubt(living.map(({ filter }) => filter))) {",
+      "      if (isMapNew || this.home.isInDoubt(living.map(({ filter }) => filter))) {",
+      "      if (isMapNew) {",
     ],
   ),
   recordBug(

@@ -65,6 +65,7 @@ t.test("W9 W4 a node whose map is old: a barrier, and a start, wait until it kno
   bench.settle();
   t.same(caller.take(), ["created"], "what was answered is elsewhere");
   t.same(began.take(), []);
+  bench.cuts.add(move.moveId);
   bench.places.set("b", 2);
   bench.ranges.set("b", [{ ...WHOLE, partitionId: 2 }]);
   bench.version++;
@@ -187,6 +188,57 @@ t.test("W9 W4 a map is old where a partition has forgotten what it gave away", (
   bench.meta.release();
   bench.settle();
   t.same(caller.take(), ["created", "INITIAL set b/m 1", "mark"]);
+  t.end();
+});
+
+t.test("W9 a map is old where a target has adopted what the map does not give it yet", (t) => {
+  const { source, target } = sides();
+  const log: Command[] = [];
+  const goOn = target.do.bind(target);
+  target.do = (command) => {
+    log.push(command);
+    return goOn(command);
+  };
+  const late = new Side({ nowMs: 2000 }, 0, 1, true);
+  const copy = new Side({ nowMs: 2000 }, 0, 2, false);
+  const bench = new WatchBench(2, {}, (id) => (id === 2 ? copy : late));
+  for (const value of ["1", "2"]) source.do(set("b/m", value));
+  bench.apply(1, set("b/m", "1"));
+  const caller = watching(bench, WatchKind.bucket, "b");
+  bench.group(1).rounds = bench.meta.rounds = "held";
+  caller.stream.sync(1, 0);
+  const move = closedMove(source, target);
+  move.finish(BOUNDS);
+  for (const command of log) bench.apply(2, command);
+  // Up to where the round of before the freeze came.
+  bench.apply(1, set("b/m", "2"));
+  bench.group(1).release();
+  bench.settle();
+  t.same(caller.take(), ["created"], "the last change of the source is told by the target");
+  bench.places.set("b", 2);
+  bench.ranges.set("b", [{ ...WHOLE, partitionId: 2 }]);
+  bench.cuts.add(move.moveId);
+  bench.version++;
+  bench.meta.release();
+  bench.settle();
+  t.same(caller.take(), ["MERGED set b/m 2 r1", "mark", "synced 1"]);
+  t.end();
+});
+
+t.test("W9 a barrier that was found by one map is looked for again by the next one", (t) => {
+  const bench = new WatchBench(1);
+  const caller = watching(bench, WatchKind.key, "k");
+  caller.full = true;
+  caller.stream.sync(1, 0);
+  bench.settle();
+  bench.group(1).rounds = "held";
+  bench.version++;
+  caller.drain();
+  bench.settle();
+  t.same(caller.take(), ["created"]);
+  bench.group(1).release();
+  bench.settle();
+  t.same(caller.take(), ["synced 1"]);
   t.end();
 });
 
