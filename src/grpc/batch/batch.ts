@@ -64,9 +64,9 @@ export class BatchStream implements Flushable, CallHandler {
   private inFrame = false;
 
   private inflight = 0;
-  /** Items that may wait: the newest of each request id, and all of them. */
+  /** Items that may wait: the newest of each request id, and those whose id a newer one has. */
   private readonly waitsById = new Map<number, WaitControl>();
-  private readonly waits = new Set<WaitControl>();
+  private readonly olderWaits = new Set<WaitControl>();
   private waiting = 0;
   /** Items taken so far: an item is named by the id of its stream and its number. */
   private items = 0;
@@ -284,7 +284,7 @@ export class BatchStream implements Flushable, CallHandler {
     context: RequestContext,
     startedMs: number,
   ): void {
-    const { kind, path, extent } = operation.method;
+    const { extent } = operation.method;
     const isSmall = extent === "small";
     const expectedBytes = isSmall ? 0 : this.ahead.expectedBytes(extent);
     if (!isSmall) this.ahead.reserve(expectedBytes);
@@ -292,6 +292,7 @@ export class BatchStream implements Flushable, CallHandler {
     if (waits) this.waiting += 1;
     else this.inflight += 1;
     const wait = this.runtime.operations.execute(request, context, (answer: DataAnswer) => {
+      const { kind, path } = operation.method;
       if (waits) this.waiting -= 1;
       else this.inflight -= 1;
       if (wait !== null) this.forgetWait(requestId, wait);
@@ -315,13 +316,14 @@ export class BatchStream implements Flushable, CallHandler {
       this.askFlush();
     });
     if (wait === null) return;
-    this.waits.add(wait);
+    const older = this.waitsById.get(requestId);
+    if (older !== undefined) this.olderWaits.add(older);
     this.waitsById.set(requestId, wait);
   }
 
   private forgetWait(requestId: number, wait: WaitControl): void {
-    this.waits.delete(wait);
     if (this.waitsById.get(requestId) === wait) this.waitsById.delete(requestId);
+    else this.olderWaits.delete(wait);
   }
 
   private endWhenDone(): void {
@@ -355,10 +357,11 @@ export class BatchStream implements Flushable, CallHandler {
 
   /** Nobody hears of them any more. Whose connection broke may come back by another (Q8). */
   private leaveWaits(): void {
-    if (this.waits.size === 0) return;
+    const waits = [...this.olderWaits, ...this.waitsById.values()];
+    if (waits.length === 0) return;
     const isLost = this.call.isLost;
-    for (const wait of [...this.waits]) wait.leave(isLost ? "left" : "cancelled");
-    this.waits.clear();
+    for (const wait of waits) wait.leave(isLost ? "left" : "cancelled");
+    this.olderWaits.clear();
     this.waitsById.clear();
   }
 }

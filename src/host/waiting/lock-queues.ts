@@ -102,7 +102,7 @@ export class LockQueues {
     }
     this.kept.release(place);
     if (queue.succession !== null) this.namedBy(place, wish.trial);
-    const waiter = new Waiter(wish, place, this.ports.clock.monotonicMs());
+    const waiter = new Waiter(wish, place, Math.floor(this.ports.clock.monotonicMs()));
     if (place.waiters.length >= LOCK_PLACE_REQUESTS_MAX) {
       const [oldest] = place.waiters;
       if (oldest !== undefined) this.ends.endLater(oldest, { kind: "aborted" });

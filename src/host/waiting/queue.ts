@@ -81,6 +81,7 @@ export class Waiter implements DueItem {
   constructor(
     readonly wish: Wish,
     readonly place: Place,
+    /** Monotonic ms, whole. */
     readonly sinceMs: number,
   ) {}
 }

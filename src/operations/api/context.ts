@@ -52,14 +52,17 @@ export class WaitControl {
   leaving: Leaving | null = null;
   private holder: WaitHolder | null = null;
 
-  /**
-   * @param waitUntilMs when the wait is over (monotonic ms)
-   * @param sinceMs when the node took the request in
-   */
+  /** When the wait is over (monotonic ms, whole). */
+  readonly waitUntilMs: number;
+
+  /** `sinceMs`: when the node took the request in. */
   constructor(
     readonly sinceMs: number,
-    readonly waitUntilMs: number,
-  ) {}
+    waitUntilMs: number,
+  ) {
+    // A fraction would be an object of its own for each of thousands.
+    this.waitUntilMs = Math.ceil(waitUntilMs);
+  }
 
   /** Whoever has the request now; null: nobody waits. Told at once of what was said before. */
   heldBy(holder: WaitHolder | null): void {
