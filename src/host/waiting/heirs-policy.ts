@@ -32,6 +32,22 @@ export function nextHeirs(
   return added;
 }
 
+/** Nobody who waits stands before somebody whom `heirs` name, and is not named before (Q2). */
+export function isInOrder(queue: Queue, heirs: readonly ListedHeir[]): boolean {
+  const named = heirs.flatMap((heir) => {
+    const place = queue.find(heir.owner);
+    return place === null || place.living === 0 || place.trial?.waitId !== heir.waitId
+      ? []
+      : [place];
+  });
+  let at = 0;
+  for (const place of queue.all()) {
+    if (at === named.length) return true;
+    if (place.living > 0 && place !== named[at++]) return false;
+  }
+  return true;
+}
+
 function asked({ trial, owner, expiresMs: leaseMs, note }: Place): NamedAsk | null {
   if (trial === null || leaseMs > HEIR_LEASE_MAX_MS) return null;
   return { owner, waitId: trial.waitId, attempt: trial.attempt, leaseMs, note };

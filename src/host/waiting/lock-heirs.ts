@@ -16,14 +16,15 @@
  * or the list is cleared in front of the try of the first one (`serve`). 6. While a list of a
  * former leader binds, only its members are tried, as they come back (`serve`, `takeAsk`). 7. One
  * list at a time is on its way for a lock (`lengthen`, `hasList`). 8. With the leadership all of
- * it ends (`takeOver`).
+ * it ends (`takeOver`). 9. Who comes back to a place that the list passed has its turn: the list
+ * is written anew, and nobody is told along it before (`putInOrder`; not while one is on its way).
  */
 import { equalBytes } from "../../base/bytes.js";
 import { HEIRS_MAX } from "../../base/limits.js";
 import { type HeirListCommand, LockType } from "../../machine/commands/command.js";
 import type { FinalPropose } from "../requests/results.js";
 import { DueHeap, type DueItem } from "./due-heap.js";
-import { nextHeirs } from "./heirs-policy.js";
+import { isInOrder, nextHeirs } from "./heirs-policy.js";
 import type { Decision, LockCall, LockDecisions, WaitingGroup } from "./lock-decisions.js";
 import type { Held, Place, Queue } from "./queue.js";
 import { type ListedHeir, type NamedAsk, type Passage, Succession } from "./succession.js";
@@ -185,7 +186,7 @@ export class LockHeirs {
     const { succession } = queue;
     const heir = succession?.next ?? null;
     if (succession === null || heir === null || !succession.isUndisturbed) return false;
-    if (!isHeld(queue, owner, token)) return false;
+    if (succession.isDoubted || !isHeld(queue, owner, token)) return false;
     const place = placeOf(queue, heir);
     if (place?.trial?.attempt !== heir.attempt || this.group.isHandingOver()) return false;
     const leaseNowMs = this.group.leaseNowMs();
@@ -245,12 +246,31 @@ export class LockHeirs {
     return !succession.isReleased(held.token, held.owner);
   }
 
-  /** In front of a release: an heir that is gone is not to follow. */
+  /** Somebody came to a place that stood there: the list may have passed it (Q7, Q8). */
+  joined(queue: Queue): void {
+    const { succession } = queue;
+    if (succession === null || !succession.isActive) return;
+    succession.isDoubted = true;
+    this.putInOrder(queue, succession);
+  }
+
+  /** Whoever stands before those whom the list names is not passed by them. */
+  private putInOrder(queue: Queue, succession: Succession): void {
+    const { held } = queue;
+    if (!succession.isDoubted || held === null || succession.isListOpen) return;
+    if (!this.grants.isCurrent(queue)) return;
+    if (queue.retryAtMs > this.ports.clock.monotonicMs()) return;
+    if (isInOrder(queue, succession.ahead)) succession.isDoubted = false;
+    else this.write(queue, succession, "set-heirs", held.token, nextHeirs(queue, held.owner, []));
+  }
+
+  /** In front of a release: an heir that is gone is not to follow, nor one before its turn. */
   rewrite(queue: Queue): void {
     const { succession, held } = queue;
     const heir = succession?.next ?? null;
     if (succession === null || heir === null || held === null || succession.isListOpen) return;
-    if (placeOf(queue, heir) !== null || succession.isTried(heir.owner)) return;
+    const isGone = placeOf(queue, heir) === null && !succession.isTried(heir.owner);
+    if (!isGone && (!succession.isDoubted || isInOrder(queue, succession.ahead))) return;
     this.write(queue, succession, "set-heirs", held.token, nextHeirs(queue, held.owner, []));
   }
 
@@ -324,6 +344,7 @@ export class LockHeirs {
       if (isApplied) this.grants.note(queue);
       else queue.retryAtMs = this.ports.clock.monotonicMs() + RETRY_MS;
       succession.endList();
+      this.putInOrder(queue, succession);
       this.grants.settle(queue);
       this.lengthen(queue);
       this.grants.expect();

@@ -89,6 +89,7 @@ export class LockQueues {
       queue.remove(place);
       place = null;
     }
+    const isKnown = place !== null;
     if (place === null) {
       if (queue.size >= this.settings.perLockMax) {
         this.ports.timer.soon(() => wish.done({ kind: "refused", reason: "overloaded" }));
@@ -109,6 +110,7 @@ export class LockQueues {
     }
     queue.join(place, waiter);
     this.ends.begin(waiter);
+    if (isKnown) this.grants.heirs.joined(queue);
     this.grants.settle(queue);
     this.grants.heirs.lengthen(queue);
     this.expect();

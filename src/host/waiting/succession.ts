@@ -53,6 +53,8 @@ export class Succession {
   untold: bigint | null = null;
   /** It is counted among the lists of former leaders. */
   isCounted = false;
+  /** Somebody may stand before those whom the list names: it is looked at anew. */
+  isDoubted = false;
   /** Lists that are on their way, and whom they name. */
   private listsOpen = 0;
   private naming: readonly NamedAsk[] = [];

@@ -198,6 +198,30 @@ t.test("P-183 an heir's lease that is over before that of its predecessor is loo
   t.end();
 });
 
+t.test("Q8 who comes back to its place has its turn, though others were named meanwhile", (t) => {
+  const { bench, holder } = hot(0);
+  const { control } = wait(bench, "h1");
+  control?.leave("left");
+  bench.world.settle();
+  const second = wait(bench, "h2");
+  t.same(listOf(bench).at(-1), "h2");
+  const back = wait(bench, "h1", 2);
+  bench.ask(release(holder.owner, tokenOf(holder)));
+  t.same([isTold(back), isTold(second)], [true, false]);
+  t.end();
+});
+
+t.test("Q7 an heir that shares its place with who is none keeps its turn", (t) => {
+  const { bench, holder, heirs } = hot(2);
+  const request = { ...lock("r", "h1", LEASE_MS), waitMs: 60_000 };
+  const shared = bench.send(request);
+  bench.world.settle();
+  bench.ask(release(holder.owner, tokenOf(holder)));
+  t.same(heirs.map(isTold), [true, false]);
+  t.match(shared, [{ type: LockType.locked }], "both are told");
+  t.end();
+});
+
 t.test("P-182 what nobody was told is given back, though that is refused for a while", (t) => {
   const { bench, holder, heirs } = hot(2);
   const [first, second] = heirs as [Wait, Wait];
