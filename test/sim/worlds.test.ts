@@ -21,6 +21,7 @@ const WORLDS = {
   levels: 5,
   waiting: 5,
   watching: 4,
+  "watching-blackouts": 2,
 } as const;
 
 t.test("a profile is found under its name", (t) => {
