@@ -157,7 +157,8 @@ export class LockDecisions {
         const { reads } = this.group.machine;
         // Nothing is left of what was released.
         const reading = "expiresMs" in command ? reads.getLock(command.resource, 0) : null;
-        return decided(result.outcome, reading, result.leaseMs);
+        const decision = decided(result.outcome, reading, result.leaseMs);
+        return command.kind === "lock-heir" ? asAsked(decision, command.expiresMs) : decision;
       }
       case "refused":
         return result.reason === "not-leader" ? MOVED : { kind: "refused", reason: result.reason };
@@ -179,6 +180,12 @@ function decided(outcome: Outcome, reading: LockReading | null, leaseMs: number)
   const { type, token } = outcome;
   const leaseLeftMs = reading === null ? null : leaseLeft(outcome, reading, leaseMs);
   return { kind: "decided", type, token, leaseLeftMs, leaseAtMs: leaseMs };
+}
+
+/** Who comes back to a list that binds for longer is told of the lease that it asked for (Q6). */
+function asAsked(decision: Decision, askedMs: number): Decision {
+  if (decision.kind !== "decided" || decision.leaseLeftMs === null) return decision;
+  return { ...decision, leaseLeftMs: Math.min(decision.leaseLeftMs, askedMs) };
 }
 
 function isOfTables(command: WaitedCommand): command is LockCommand {

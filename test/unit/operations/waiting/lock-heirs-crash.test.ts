@@ -83,6 +83,16 @@ t.test("Q14 Q15 the base that asks again is told the same grant, and its heirs s
   t.end();
 });
 
+t.test("Q6 who waits is told of no longer lease than it asked for, though the list binds", (t) => {
+  const { next, heirs } = told();
+  t.match(next.ask(release("h1", tokenOf(heirs[0] as Wait))), { type: LockType.unlocked });
+  const back = wait(next, "h2", 2);
+  t.ok(isTold(back), "as the first of the list");
+  const leftMs = back.answers[0]?.leaseLeftMs ?? 0;
+  t.ok(leftMs > LEASE_MS - 100 && leftMs <= LEASE_MS, `${leftMs} ms`);
+  t.end();
+});
+
 t.test("Q14 Q15 an heir that asks again was not told: it and those behind it are no heirs", (t) => {
   const { next } = told();
   const second = wait(next, "h2", 2);
