@@ -147,7 +147,7 @@ export class LockModel implements Model<LockState> {
     if (!isName(operation.resource)) return false;
     if (operation.kind === "get-lock") return true;
     if (!isName(operation.owner)) return false;
-    if (operation.kind === "try-unlock") return true;
+    if (operation.kind === "try-unlock" || operation.isPresumed === true) return true;
     return operation.expiresMs >= 1 && operation.expiresMs <= this.options.maxLeaseMs;
   }
 

@@ -286,7 +286,8 @@ export class HeirTap {
     this.record(resource, owner, token, { kind: "try-lock", expiresMs }, sinceMs);
     // It is presumed to hold it to the end of the list, whatever it was told before (Q15).
     if (!wasOrphaned) return;
-    this.record(resource, owner, token, { kind: "try-extend", expiresMs }, sinceMs);
+    const presumed = { kind: "try-extend", expiresMs, isPresumed: true } as const;
+    this.record(resource, owner, token, presumed, sinceMs);
   }
 
   private granted(lock: string, owner: string, token: bigint): void {
@@ -301,7 +302,7 @@ export class HeirTap {
     resource: string,
     owner: string,
     token: bigint,
-    deed: Pick<LockOperation, "kind" | "expiresMs" | "isGiveBack">,
+    deed: Pick<LockOperation, "kind" | "expiresMs" | "isGiveBack" | "isPresumed">,
     sinceMs: number,
   ): void {
     const { history, world } = this;
