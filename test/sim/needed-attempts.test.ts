@@ -4,6 +4,8 @@ import {
   checkLinearizability,
   LINEARIZABILITY,
 } from "../judge/checkers/clients/linearizability.js";
+import { checkOneHolder } from "../judge/checkers/clients/one-holder.js";
+import { checkTokensGrow } from "../judge/checkers/clients/tokens-grow.js";
 import type { Attempt, LockOperation } from "../judge/history.js";
 import { type Line, historyOf, lock } from "../judge/tests/hand-made.js";
 import { neededAttempts } from "./waiting/needed-attempts.js";
@@ -100,6 +102,56 @@ t.test("a release that is repeated counts from its first try where it was handed
   t.equal(judged(lines, { grants, handedOn: [1n] }), "fail", "another one was handed on");
   const early: Line[] = lines.map((line, at) => (at === 1 ? [5.5, 0, "a", first] : line));
   t.equal(judged(early, { grants, handedOn: [0n] }), "fail", "the first try came too late");
+  t.end();
+});
+
+t.test("a forced release counts from that of the holder where it was handed on", (t) => {
+  const released: Line = [3, 0, "a", lock("try-unlock", "a", "unknown")];
+  const unlocked = lock("try-unlock", "a", "Unlocked 0", 0, { fencingToken: "0" });
+  const operation: LockOperation = { ...(unlocked.operation as LockOperation), isForced: true };
+  const lines: Line[] = [
+    [1, 2, "a", lock("try-lock", "a", "Locked 0")],
+    released,
+    [4, 5, "b", lock("try-lock", "b", "Locked 1")],
+    [6, 7, "f", { ...unlocked, operation }],
+  ];
+  const grants = { a: [0n], b: [1n] };
+  const known = { grants, handedOn: [0n] };
+  t.equal(judged(lines, known), "pass");
+  const history = { ...historyOf(lines), attempts: needed(lines, known) };
+  t.not(checkTokensGrow(history, 0).kind, "fail", "what is told of it comes late");
+  t.equal(judged(lines, { grants }), "fail", "nobody was told ahead");
+  const withheld = lines.filter((line) => line !== released);
+  t.equal(judged(withheld, known), "fail", "its holder never released it");
+  const refused = lock("try-unlock", "a", "InvalidOwner");
+  t.equal(
+    judged([...lines.slice(0, 1), [3, 8, "a", refused], ...lines.slice(2)], known),
+    "pass",
+    "its holder was heard, and told that another one is it",
+  );
+  t.end();
+});
+
+t.test("who releases believes no longer, whatever the service may have given back", (t) => {
+  const back = lock("try-unlock", "a", "unknown");
+  const lines: Line[] = [
+    [1, 0, "a", lock("try-lock", "a", "unknown")],
+    [
+      1.1,
+      0,
+      "a~",
+      { ...back, operation: { ...back.operation, isGiveBack: true } as LockOperation },
+    ],
+    [2, 3, "a", lock("try-lock", "a", "Locked 0")],
+    [4, 0, "a", lock("try-unlock", "a", "unknown")],
+    [5, 6, "b", lock("try-lock", "b", "Locked 1")],
+  ];
+  const known = { grants: { a: [0n], b: [1n] } };
+  const options = { minimum: 0, drift: 0 };
+  const judgedHolders = (of: readonly Line[]): string =>
+    checkOneHolder({ ...historyOf(of), attempts: needed(of, known) }, options).kind;
+  t.not(judgedHolders(lines), "fail");
+  t.equal(judgedHolders(lines.filter((_line, at) => at !== 3)), "fail", "it did not release");
   t.end();
 });
 

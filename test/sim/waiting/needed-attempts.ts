@@ -5,9 +5,10 @@
  * Pure. Invariants: 1. What has an answer stays. 2. A grant that no answer tells of, or that a try
  * was made for before that one, is explained by the earliest try of its owner that nobody knows the
  * end of, under the token that it has: so grants have one order, that of their tokens. Its release
- * is explained likewise. More of them could explain nothing more. 3. A release that is repeated
- * counts from its first try where the next holder was told upon that one, ahead of what is durable
- * (Q15); elsewhere each counts for itself.
+ * is explained likewise; the first one that its holder sent stays beside one of the service's own,
+ * as the holder believes until then. More of them could explain nothing more. 3. A release that is
+ * repeated, by its holder or by force, counts from the holder's first try where the next holder was
+ * told upon that one, ahead of what is durable (Q15); elsewhere each counts for itself.
  */
 import {
   type Attempt,
@@ -82,31 +83,42 @@ function releasesOf({ lock, grants, attempts }: OfOwner, known: KnownGrants): At
   const kept: Attempt[] = [];
   const answered = new Set<bigint>();
   for (const attempt of releases) {
-    if (isForced(attempt)) kept.push(attempt);
-    if (isForced(attempt) || isOpen(attempt)) continue;
+    if (isOpen(attempt)) {
+      if (isForced(attempt)) kept.push(attempt);
+      continue;
+    }
     const token = tokenOf(attempt, "Unlocked");
     if (token !== null) answered.add(token);
     const isEarly = token !== null && known.isHandedOn(lock, token);
-    kept.push(isEarly ? fromItsFirst(attempt, token, open) : attempt);
+    kept.push(isEarly ? fromItsFirst(attempt, token, releases) : attempt);
   }
   for (const token of grants) {
     if (answered.has(token)) continue;
     // By its owner, or by the service, which nobody is bound by.
-    const first = open.find((one) => mayMean(one, token));
-    if (first === undefined) continue;
-    const operation = { ...(first.operation as LockOperation), fencingToken: `${token}` };
-    kept.push({ ...first, operation });
+    const meant = open.filter((one) => mayMean(one, token));
+    const ofHolder = meant.find((one) => !isGiveBack(one));
+    for (const attempt of new Set([meant[0], ofHolder])) {
+      if (attempt === undefined) continue;
+      const operation = { ...(attempt.operation as LockOperation), fencingToken: `${token}` };
+      kept.push({ ...attempt, operation });
+    }
   }
   return kept;
 }
 
-/** A release with an answer, from its first try on; its answer is due when it was. */
-function fromItsFirst(attempt: Attempt, token: bigint, open: readonly Attempt[]): Attempt {
-  const first = open.find((one) => !isGiveBack(one) && mayMean(one, token));
+/** A release with an answer, from the first try of its holder on; its answer is due when it was. */
+function fromItsFirst(attempt: Attempt, token: bigint, releases: readonly Attempt[]): Attempt {
+  const first = releases.find((one) => isOfHolder(one, token) && mayMean(one, token));
   if (first === undefined || first.callOrder > attempt.callOrder) return attempt;
   const { callOrder, callMs } = first;
   const boundMs = attempt.boundMs === null ? null : attempt.boundMs + attempt.callMs - callMs;
   return { ...attempt, callOrder, callMs, boundMs };
+}
+
+/** The holder of the grant may have sent it: whoever was told otherwise may have been heard before. */
+function isOfHolder(attempt: Attempt, token: bigint): boolean {
+  if (isGiveBack(attempt) || isForced(attempt) || attempt.outcome?.kind === "refused") return false;
+  return (tokenOf(attempt, "Unlocked") ?? token) === token;
 }
 
 function isGiveBack({ operation }: Attempt): boolean {
