@@ -32,14 +32,17 @@ export function nextHeirs(
   return added;
 }
 
-/** Nobody who waits stands before somebody whom `heirs` name, and is not named before (Q2). */
-export function isInOrder(queue: Queue, heirs: readonly ListedHeir[]): boolean {
-  const named = heirs.flatMap((heir) => {
-    const place = queue.find(heir.owner);
-    return place === null || place.living === 0 || place.trial?.waitId !== heir.waitId
-      ? []
-      : [place];
-  });
+/**
+ * All whom `heirs` name are here or may come back, and nobody who waits stands before one of them
+ * and is not named before (Q2).
+ */
+export function isInOrder(queue: Queue, heirs: readonly NamedAsk[]): boolean {
+  const named: Place[] = [];
+  for (const { owner, waitId } of heirs) {
+    const place = queue.find(owner);
+    if (place === null) return false;
+    if (place.living > 0 && place.trial?.waitId === waitId) named.push(place);
+  }
   let at = 0;
   for (const place of queue.all()) {
     if (at === named.length) return true;

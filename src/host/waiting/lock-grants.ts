@@ -172,6 +172,7 @@ export class LockGrants {
   settle(queue: Queue): void {
     if (!this.isCurrent(queue)) return;
     this.heirs.followUp(queue);
+    this.heirs.putInOrder(queue);
     const first = queue.first();
     if (first === null) {
       this.dueQueues.remove(queue);
@@ -267,7 +268,8 @@ export class LockGrants {
     if (!this.isCurrent(queue)) return;
     if (decision.kind === "decided") {
       // Tokens only grow: one that was seen before the try was decided is not of its making.
-      const isFresh = decision.token > queue.seenToken;
+      const isUntold = queue.succession?.untold === decision.token;
+      const isFresh = isUntold || decision.token > queue.seenToken;
       this.note(queue);
       queue.see(decision.token);
       if (decision.type === LockType.locked) return this.granted(queue, place, decision, isFresh);
@@ -376,6 +378,7 @@ export class LockGrants {
     for (const waiter of place.waiters) this.waiting.ends.end(waiter, end);
     place.queue.remove(place);
     this.waiting.kept.release(place);
+    this.heirs.doubt(place.queue);
   }
 
   /** Reads who holds the lock. */

@@ -2,30 +2,30 @@
  * Handing over along the heirs of locks, in the memory of the leader: lists that are written,
  * steps along them, and lists of former leaders (Q14 to Q16).
  *
- * Owns the steps that are on their way. Invariants, each with its counterpart in
- * `test/unit/machine/succession/leader.ts`: 1. A grant is told in memory only to the very try that
- * a list of this term, applied here, names next, upon the first release by the holder before it
- * that names its grant, in time, while nothing is on its way that could say otherwise (`step`).
- * Whether this node still leads plays no part (Q16). 2. That release is on its way into the log,
- * for as long as the leadership lasts, before anybody is told; it is answered when it is applied,
- * at its deadline at the latest. 3. Who became the base by a release in the log, and was not told,
- * is told then, or what it got is given back through the log (`followUp`, `giveBack`). 4. An heir
+ * Invariants, each with its counterpart in `test/unit/machine/succession/leader.ts`: 1. A grant is
+ * told in memory only to the very try that a list of this term, applied here, names next, upon the
+ * first release by the holder before it that names its grant, in time, while nothing is on its way
+ * that could say otherwise (`step`). Whether this node still leads plays no part (Q16). 2. That
+ * release is on its way into the log, for as long as the leadership lasts, before anybody is told
+ * (`lock-steps.ts`). 3. Who became the base by a release in the log, and was not told, is told
+ * then, or what it got is given back through the log (`followUp`, `giveBack`). 4. An heir
  * that is gone is never stepped over: the list is written anew in front of the release
  * (`rewrite`). `proposeNext` there passes it over by a release of its own; this says the same to
  * everybody, and needs no rule about when. 5. Where a lease may be over, the next heir is tried,
  * or the list is cleared in front of the try of the first one (`serve`). 6. While a list of a
- * former leader binds, only its members are tried, as they come back (`serve`, `takeAsk`). 7. One
- * list at a time is on its way for a lock (`lengthen`, `hasList`). 8. With the leadership all of
- * it ends (`takeOver`). 9. Who comes back to a place that the list passed has its turn: the list
- * is written anew, and nobody is told along it before (`putInOrder`; not while one is on its way).
+ * former leader binds, only its members are tried, as they come back (`serve`, `takeAsk`). 7. A
+ * list is lengthened while none is on its way for the lock, and written anew behind whatever is
+ * (`lengthen`, `rewrite`). 8. With the leadership all of it ends (`takeOver`). 9. Who comes back to
+ * a place that the list passed has its turn, and who is gone for good leaves the list: it is
+ * written anew at once, and nobody is told along it before (`putInOrder`).
  */
 import { equalBytes } from "../../base/bytes.js";
 import { HEIRS_MAX } from "../../base/limits.js";
 import { type HeirListCommand, LockType } from "../../machine/commands/command.js";
 import type { FinalPropose } from "../requests/results.js";
-import { DueHeap, type DueItem } from "./due-heap.js";
 import { isInOrder, nextHeirs } from "./heirs-policy.js";
 import type { Decision, LockCall, LockDecisions, WaitingGroup } from "./lock-decisions.js";
+import { LockSteps, Step } from "./lock-steps.js";
 import type { Held, Place, Queue } from "./queue.js";
 import { type ListedHeir, type NamedAsk, type Passage, Succession } from "./succession.js";
 import type { WaitTally } from "./wait-tally.js";
@@ -56,18 +56,8 @@ export interface Granting {
   expect(): void;
 }
 
-/** A release upon which the next one was told, on its way into the log. */
-class Step implements DueItem {
-  dueMs = 0;
-  heapAt = -1;
-  isTold = false;
-  isAnswered = false;
-
-  constructor(readonly call: LockCall) {}
-}
-
 export class LockHeirs {
-  private readonly steps = new DueHeap<Step>();
+  private readonly steps: LockSteps;
   /** Queues with a grant that was told ahead of the row. */
   private readonly ahead = new Set<Queue>();
 
@@ -78,7 +68,13 @@ export class LockHeirs {
     private readonly tally: WaitTally,
     private readonly decisions: LockDecisions,
     private readonly grants: Granting,
-  ) {}
+  ) {
+    this.steps = new LockSteps(ports, decisions, {
+      isCurrent: (queue) => grants.isCurrent(queue),
+      note: (queue) => grants.note(queue),
+      stepped: (step, decision) => this.stepped(step, decision),
+    });
+  }
 
   /** When whoever released must have been answered; infinity: nobody. */
   get nextMs(): number {
@@ -87,10 +83,7 @@ export class LockHeirs {
 
   /** Answers those whose time is over. */
   due(nowMs: number): void {
-    for (let step = this.steps.take(nowMs); step; step = this.steps.take(nowMs)) {
-      step.isAnswered = true;
-      step.call.then({ kind: "unknown" });
-    }
+    this.steps.due(nowMs);
   }
 
   /** Somebody waits: the lock may have heirs, or has some of a former leader. */
@@ -192,20 +185,10 @@ export class LockHeirs {
     const leaseNowMs = this.group.leaseNowMs();
     if (!succession.isInTime(heir, leaseNowMs)) return false;
     const sinceMs = this.ports.clock.monotonicMs();
-    const step = new Step(call);
-    const passage = succession.begin("harmless", null, null);
-    const then = (decision: Decision): void => {
-      this.steps.remove(step);
-      this.ended(queue, passage, decision.kind);
-      if (step.isTold && this.grants.isCurrent(queue)) {
-        this.stepped(queue, succession, heir, decision);
-      }
-      if (!step.isAnswered) call.then(decision);
-    };
-    // Refused: whoever asked is told so, and nothing was done.
-    if (!this.decisions.release({ ...call, deadlineMs: Infinity, then })) return true;
-    step.isTold = true;
-    this.steps.set(step, call.deadlineMs);
+    const step = new Step(queue, succession, heir, call);
+    // Refused: nothing was done.
+    if (!this.steps.send(step)) return true;
+    this.steps.tell(step);
     this.ahead.add(queue);
     succession.stepTo(heir);
     queue.held = { owner: heir.owner, token: heir.token, endMs: leaseNowMs + heir.leaseMs };
@@ -217,13 +200,8 @@ export class LockHeirs {
     return true;
   }
 
-  /** The release upon which `heir` was told came to its end. */
-  private stepped(
-    queue: Queue,
-    succession: Succession,
-    heir: ListedHeir,
-    decision: Decision,
-  ): void {
+  /** The release upon which somebody was told came to its end. */
+  private stepped({ queue, succession, heir }: Step, decision: Decision): void {
     if (decision.kind !== "decided") {
       // The leadership or the node ends: what was told is for the next leader to find out.
       return void succession.begin("other", null, null);
@@ -246,31 +224,39 @@ export class LockHeirs {
     return !succession.isReleased(held.token, held.owner);
   }
 
-  /** Somebody came to a place that stood there: the list may have passed it (Q7, Q8). */
-  joined(queue: Queue): void {
-    const { succession } = queue;
-    if (succession === null || !succession.isActive) return;
-    succession.isDoubted = true;
-    this.putInOrder(queue, succession);
+  /**
+   * Somebody came to a place that stood there, which the list may have passed (Q7, Q8), or a place
+   * is gone, which it may name (Q9).
+   */
+  doubt({ succession }: Queue): void {
+    if (succession?.isActive === true) succession.isDoubted = true;
   }
 
-  /** Whoever stands before those whom the list names is not passed by them. */
-  private putInOrder(queue: Queue, succession: Succession): void {
-    const { held } = queue;
-    if (!succession.isDoubted || held === null || succession.isListOpen) return;
-    if (!this.grants.isCurrent(queue)) return;
-    if (queue.retryAtMs > this.ports.clock.monotonicMs()) return;
-    if (isInOrder(queue, succession.ahead)) succession.isDoubted = false;
-    else this.write(queue, succession, "set-heirs", held.token, nextHeirs(queue, held.owner, []));
+  /** Whoever stands before those whom the list names is not passed by them; who is gone is none. */
+  putInOrder(queue: Queue): void {
+    const { held, succession } = queue;
+    if (succession?.isDoubted !== true || held === null) return;
+    const { coming } = succession;
+    if (isInOrder(queue, coming)) {
+      succession.isDoubted = false;
+      return;
+    }
+    if (succession.isRewritten || queue.retryAtMs > this.ports.clock.monotonicMs()) return;
+    const isLeaving = ({ owner }: NamedAsk): boolean =>
+      queue.find(owner) === null && succession.isTried(owner);
+    if (coming.some(isLeaving)) return;
+    this.write(queue, succession, "set-heirs", held.token, nextHeirs(queue, held.owner, []));
   }
 
   /** In front of a release: an heir that is gone is not to follow, nor one before its turn. */
   rewrite(queue: Queue): void {
     const { succession, held } = queue;
-    const heir = succession?.next ?? null;
-    if (succession === null || heir === null || held === null || succession.isListOpen) return;
+    if (succession === null || held === null) return;
+    const { coming } = succession;
+    const [heir] = coming;
+    if (heir === undefined) return;
     const isGone = placeOf(queue, heir) === null && !succession.isTried(heir.owner);
-    if (!isGone && (!succession.isDoubted || isInOrder(queue, succession.ahead))) return;
+    if (!isGone && (!succession.isDoubted || isInOrder(queue, coming))) return;
     this.write(queue, succession, "set-heirs", held.token, nextHeirs(queue, held.owner, []));
   }
 
@@ -295,14 +281,16 @@ export class LockHeirs {
   private finalList(queue: Queue, token: bigint, kept: number, propose: FinalPropose): void {
     const { resource, succession } = queue;
     const command = setHeirs(resource, token, kept, []);
-    const passage = succession?.begin("other", null, null) ?? null;
-    succession?.beginList([]);
+    if (succession === null) return;
+    const passage = succession.begin("other", null, null);
+    const list = succession.beginList(true, []);
     propose(command, listBytes(command), ({ status }) => {
       this.ended(queue, passage, status === "applied" ? "decided" : status);
       // The leadership may stay where it is.
       const isCurrent = this.grants.isCurrent(queue);
       if (isCurrent) this.grants.note(queue);
-      succession?.endList();
+      succession.endList(list);
+      this.doubt(queue);
       if (isCurrent) this.grants.settle(queue);
     });
   }
@@ -334,17 +322,17 @@ export class LockHeirs {
     const { resource } = queue;
     const isSet = kind === "set-heirs";
     const passage = succession.begin(isSet ? "other" : "harmless", null, null);
-    succession.beginList(added);
+    const list = succession.beginList(isSet, added);
     const command: HeirListCommand = isSet
       ? setHeirs(resource, token, 0, added)
       : { kind, resource, token, added, horizonMs: HORIZON_MS };
     this.decisions.write(command, (isApplied) => {
       succession.end(passage, isApplied ? "applied" : "void");
-      if (!this.grants.isCurrent(queue)) return succession.endList();
+      if (!this.grants.isCurrent(queue)) return succession.endList(list);
       if (isApplied) this.grants.note(queue);
       else queue.retryAtMs = this.ports.clock.monotonicMs() + RETRY_MS;
-      succession.endList();
-      this.putInOrder(queue, succession);
+      succession.endList(list);
+      if (isSet) this.doubt(queue);
       this.grants.settle(queue);
       this.lengthen(queue);
       this.grants.expect();
@@ -367,6 +355,9 @@ export class LockHeirs {
       return this.handedOn(queue, this.ports.clock.monotonicMs());
     }
     if (succession.isTried(held.owner) || succession.isReleased(untold, held.owner)) return;
+    // By a try of its own, of whichever acquires it is, it is told that it holds the lock (L2).
+    const first = queue.first();
+    if (first !== null && equalBytes(first.owner, held.owner)) return;
     const { clock } = this.ports;
     if (queue.retryAtMs > clock.monotonicMs()) return;
     this.grants.giveBackTo(queue, held.owner, untold, ({ kind }) => {

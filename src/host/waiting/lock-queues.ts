@@ -4,7 +4,8 @@
  *
  * Owns the queues and their times. Invariants: 1. A waiter ends exactly once, never in the turn of
  * the call that took it in. 2. With the leadership everything here ends; nothing of it is granted
- * later. 3. Waiting, cancelling and going away cost no entry. 4. Who asks again by a higher try of
+ * later. 3. Waiting, cancelling and going away cost no entry, but where a list of heirs names who
+ * goes for good. 4. Who asks again by a higher try of
  * the same acquire is told alone: nobody hears of a lower one (Q14).
  */
 import { LOCK_PLACE_REQUESTS_MAX } from "../../base/limits.js";
@@ -84,12 +85,12 @@ export class LockQueues {
     }
     if (queue.size === 0 || this.settings.hasHeirs()) this.grants.heirs.watch(queue);
     let place = queue.find(wish.owner);
+    const isKnown = place !== null;
     if (place !== null && this.kept.isLate(place)) {
       this.kept.release(place);
       queue.remove(place);
       place = null;
     }
-    const isKnown = place !== null;
     if (place === null) {
       if (queue.size >= this.settings.perLockMax) {
         this.ports.timer.soon(() => wish.done({ kind: "refused", reason: "overloaded" }));
@@ -110,7 +111,7 @@ export class LockQueues {
     }
     queue.join(place, waiter);
     this.ends.begin(waiter);
-    if (isKnown) this.grants.heirs.joined(queue);
+    if (isKnown) this.grants.heirs.doubt(queue);
     this.grants.settle(queue);
     this.grants.heirs.lengthen(queue);
     this.expect();
@@ -255,7 +256,9 @@ export class LockQueues {
   private vacate(place: Place, isKept: boolean): void {
     if (place.isOut || place.waiters.length > 0 || place.heapAt >= 0) return;
     if (isKept) return this.kept.keep(place);
-    if (place.tries === 0) place.queue.remove(place);
+    if (place.tries > 0) return;
+    place.queue.remove(place);
+    this.grants.heirs.doubt(place.queue);
   }
 
   private endBusy(waiter: Waiter, position: number): void {

@@ -40,6 +40,13 @@ export interface Passage {
   isDoubtful: boolean;
 }
 
+/** A list that goes its way, and whom it names. */
+export interface OpenList {
+  /** It takes the place of the one before it; false: it lengthens that one. */
+  readonly isAnew: boolean;
+  readonly added: readonly NamedAsk[];
+}
+
 /** The lease of an heir that is told must be over so long before the list (ms). */
 const MARGIN_MS = 100;
 const NOBODY: readonly ListedHeir[] = [];
@@ -53,11 +60,10 @@ export class Succession {
   untold: bigint | null = null;
   /** It is counted among the lists of former leaders. */
   isCounted = false;
-  /** Somebody may stand before those whom the list names: it is looked at anew. */
+  /** Somebody whom the list names may be gone, or stand behind one who waits: it is looked at. */
   isDoubted = false;
-  /** Lists that are on their way, and whom they name. */
-  private listsOpen = 0;
-  private naming: readonly NamedAsk[] = [];
+  /** Those that are on their way, in order. */
+  private lists: readonly OpenList[] = [];
   /** Where in the list the next heir stands. */
   private nextAt = 0;
   private toldToken = -1n;
@@ -80,17 +86,29 @@ export class Succession {
   }
 
   get isListOpen(): boolean {
-    return this.listsOpen > 0;
+    return this.lists.length > 0;
+  }
+
+  /** One that takes the place of all before it is on its way. */
+  get isRewritten(): boolean {
+    return this.lists.some(({ isAnew }) => isAnew);
+  }
+
+  /** Those who follow when all lists that are on their way are written. */
+  get coming(): readonly NamedAsk[] {
+    let coming: readonly NamedAsk[] = this.ahead;
+    for (const { isAnew, added } of this.lists) coming = isAnew ? added : [...coming, ...added];
+    return coming;
   }
 
   /** Releases go by it: there are heirs, or may be, or one was told ahead of the row. */
   get isActive(): boolean {
-    return this.position !== null || this.listsOpen > 0 || this.next !== null;
+    return this.position !== null || this.isListOpen || this.next !== null;
   }
 
   /** There is no list of this term, or one that says otherwise is on its way. */
   get isCleared(): boolean {
-    return this.next === null || this.listsOpen > 0;
+    return this.next === null || this.isListOpen;
   }
 
   /**
@@ -139,7 +157,8 @@ export class Succession {
     if (token <= this.toldToken) return;
     const isIt = (ask: NamedAsk): boolean =>
       ask.waitId === waitId && ask.attempt === attempt && equalBytes(ask.owner, owner);
-    if (named.some((heir) => heir.token === token) || this.naming.some(isIt)) this.untold = token;
+    const isNaming = this.lists.some(({ added }) => added.some(isIt));
+    if (isNaming || named.some((heir) => heir.token === token)) this.untold = token;
   }
 
   /** Somebody was told of the grant. */
@@ -193,15 +212,23 @@ export class Succession {
     this.passages = this.passages.filter(isOpen);
   }
 
-  /** A list goes its way that names `added`. */
-  beginList(added: readonly NamedAsk[]): void {
-    this.listsOpen++;
-    this.naming = [...this.naming, ...added];
+  /** A list goes its way. */
+  beginList(isAnew: boolean, added: readonly NamedAsk[]): OpenList {
+    const list = { isAnew, added };
+    this.lists = [...this.lists, list];
+    return list;
   }
 
   /** It was applied, and the row was read since; or it will not be. */
-  endList(): void {
-    if (--this.listsOpen === 0) this.naming = [];
+  endList(list: OpenList): void {
+    this.lists = this.lists.filter((each) => each !== list);
+  }
+
+  /** The row does not show the grant of `heir`, which was told. */
+  isUnshown({ token }: ListedHeir): boolean {
+    const { position, row } = this;
+    if (position === null || position.token < token) return false;
+    return row?.heirs.some((heir) => heir.token === token) === true;
   }
 
   /** Calls `then` as soon as the row shows what was told last, or this is over. */

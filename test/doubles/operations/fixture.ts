@@ -40,6 +40,8 @@ type SizedRange = Parameters<NodeAccess["rangeSize"]>[0];
 export interface Faults {
   /** Instead of proposing: a result (given later), or null to propose. */
   propose: ((command: Command) => ProposalResult | null) | null;
+  /** As `propose`, of what was taken in before. */
+  late: ((command: Command) => ProposalResult | null) | null;
   /** Proposes, but answers this instead of the real result. */
   hide: ((command: Command) => ProposalResult | null) | null;
   read: (() => ReadResult | null) | null;
@@ -65,6 +67,11 @@ function faulty(group: Group, faults: Faults, world: World): GroupAccess {
           joined?.done(result);
         });
         return result.status !== "refused";
+      }
+      const late = faults.late?.(command) ?? null;
+      if (late !== null) {
+        world.timer.soon(() => done(late));
+        return true;
       }
       const hidden = faults.hide?.(command) ?? null;
       return group.propose(command, sizeBytes, deadlineMs, (real) => done(hidden ?? real), joined);
@@ -107,7 +114,7 @@ export class Bench {
   readonly node: Node;
   readonly operations: Operations;
   readonly tally = new RequestTally();
-  readonly faults: Faults = { propose: null, hide: null, read: null, final: null };
+  readonly faults: Faults = { propose: null, late: null, hide: null, read: null, final: null };
   /** Live keys of ranges, as their leaders would say; null: the true ones. "silent": nobody does. */
   sizeOf: ((range: SizedRange) => number | null) | "silent" | null = null;
   /** Commands that reached a group. */
@@ -136,6 +143,9 @@ export class Bench {
         const noting: Faults = {
           get propose() {
             return faults.propose;
+          },
+          get late() {
+            return faults.late;
           },
           get hide() {
             return faults.hide;

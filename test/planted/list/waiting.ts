@@ -107,8 +107,8 @@ export const waitingBugs: readonly RecordBug[] = [
     "Q8 a place is kept also",
     [
       QUEUES,
-      "    if (isKept) return this.kept.keep(place);\n    if (place.tries === 0)",
-      "    if (isKept && place.tries === 0) return this.kept.keep(place);\n    if (place.tries === 0)",
+      "    if (isKept) return this.kept.keep(place);\n    if (place.tries > 0)",
+      "    if (isKept && place.tries === 0) return this.kept.keep(place);\n    if (place.tries > 0)",
     ],
   ),
   recordBug(

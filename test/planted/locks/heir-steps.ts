@@ -6,6 +6,7 @@
 import { recordBug, type RecordBug } from "../records.js";
 
 const STEPS = "src/host/waiting/lock-heirs.ts";
+const RELEASES = "src/host/waiting/lock-steps.ts";
 const MEMORY = "src/host/waiting/succession.ts";
 const QUEUES = "src/host/waiting/lock-queues.ts";
 const HERE = "operations/waiting/lock-heirs.test";
@@ -81,14 +82,29 @@ export const heirStepBugs: readonly RecordBug[] = [
     '    if (kind !== "harmless" && kind !== "unlock") this.passages.push(passage);',
   ]),
   recordBug("P-183", "a release that is refused counts as a step", REFUSED, "Q3 a release", [
-    STEPS,
-    "      if (step.isTold && this.grants.isCurrent(queue)) {\n",
-    "      if (this.grants.isCurrent(queue)) {\n",
+    RELEASES,
+    "      if (step.isTold && this.stepping.isCurrent(queue)) {\n",
+    "      if (this.stepping.isCurrent(queue)) {\n",
+  ]),
+  recordBug("P-183", "a release that is refused on its way is forgotten", REFUSED, "Q16 the rel", [
+    RELEASES,
+    "        if (this.isLost(step, decision)) return this.sendAgain(step);\n",
+    "",
+  ]),
+  recordBug("P-068", "who comes back waits for the list on its way", REFUSED, "Q8 who comes back", [
+    MEMORY,
+    "coming = isAnew ? added : [...coming, ...added];",
+    "coming = isAnew ? coming : this.ahead;",
+  ]),
+  recordBug("P-182", "an heir that is cancelled stays in the list", HERE, "Q9 an heir that is", [
+    QUEUES,
+    "    this.grants.heirs.doubt(place.queue);\n",
+    "",
   ]),
   recordBug("P-068", "a list that was cleared is followed on", REFUSED, "Q3 lists that are", [
     STEPS,
-    "      if (isCurrent) this.grants.note(queue);\n      succession?.endList();\n",
-    "      succession?.endList();\n",
+    "      if (isCurrent) this.grants.note(queue);\n      succession.endList(list);\n",
+    "      succession.endList(list);\n",
   ]),
   recordBug("P-183", "before it serves a leader knows who holds a lock", REFUSED, "Q3 a leader", [
     STEPS,

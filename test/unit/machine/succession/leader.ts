@@ -424,6 +424,10 @@ function followUp(world: World, machine: Machine, wasOrphaned: boolean, told: nu
   } else if (isHere) {
     removePlace(machine, place);
     tell(world, machine, place, base.token, leaseLeft(world, machine), true);
+  } else if (isLiving(place) && place === firstPlace(machine)) {
+    // It is the holder's owner, whichever acquire of it was named (L2), and it overtakes nobody.
+    world.counts.ownTries++;
+    proposeTry(world, machine, place, 0);
   } else {
     giveBack(world, machine, base.owner, base.token);
   }
@@ -565,15 +569,19 @@ export function lengthen(world: World, machine: Machine): boolean {
   return true;
 }
 
-/** Writes the list anew behind who holds now: its next `kept` heirs, and who else waits here. */
+/**
+ * Writes the list anew behind who holds now: its next `kept` heirs, and who else waits here. Also
+ * while a list is on its way: who is named by that one alone is not any more.
+ */
 export function rewrite(world: World, machine: Machine, kept: number): boolean {
   const { row } = machine;
   const current = currentToken(machine);
-  if (!row.isHeld || machine.entries.length >= ENTRIES_MAX || hasList(machine)) return false;
+  if (!row.isHeld || machine.entries.length >= ENTRIES_MAX) return false;
   const at = row.heirs.findIndex(({ token }) => token === current) + 1;
   if (row.heirs.length - at < kept) return false;
   const added = machine.places.filter((one) => one.isGone === 0);
   if (added.length === 0 && row.heirs.length === at) return false;
+  if (hasList(machine)) world.counts.setsInList++;
   const entry = propose(world, machine, Order.set);
   entry.token = current;
   entry.kept = kept;

@@ -235,6 +235,10 @@ export class Counts {
   deposedSteps = 0;
   /** While a list is being lengthened. */
   stepsInAppend = 0;
+  /** Lists that are written anew behind one that is on its way. */
+  setsInList = 0;
+  /** Whoever is the base by another acquire of its owner. */
+  ownTries = 0;
   takeOvers = 0;
   unseen = 0;
   /** Of them, those that the leader that was deposed heard of after all. */

@@ -21,6 +21,8 @@ t.test("Q14 Q15 Q16 no history of heirs has two holders, loses a grant or hangs"
   t.ok(counts.steps >= 5000, "hand-overs in memory");
   t.ok(counts.deposedSteps >= 50, "of them, by leaders that were deposed");
   t.ok(counts.stepsInAppend >= 50, "of them, while the list is lengthened");
+  t.ok(counts.setsInList >= 50, "lists that are written anew behind one on its way");
+  t.ok(counts.ownTries >= 5, "grants that another acquire of their owner is told");
   t.ok(counts.orphaned >= 1000, "lists that outlive their leader");
   t.ok(counts.learnt >= 100, "entries that a deposed leader learns of late");
   const { claims, returns, voids, mustRetry, forcedOrphans, vague } = counts;

@@ -211,6 +211,92 @@ t.test("Q8 who comes back to its place has its turn, though others were named me
   t.end();
 });
 
+for (const isAnew of [false, true]) {
+  const how = isAnew ? "written anew" : "lengthened";
+  t.test(`Q8 who comes back has its turn, though the list is being ${how} past it`, (t) => {
+    const { bench, holder } = hot(0);
+    hold(bench);
+    const before = wait(bench, "x");
+    wait(bench, "h1").control?.leave("left");
+    goOn(bench);
+    t.match(bench.ask(release(holder.owner, tokenOf(holder))), { type: LockType.unlocked });
+    t.ok(isTold(before));
+    hold(bench);
+    const gone = isAnew ? wait(bench, "y") : null;
+    const second = wait(bench, "h2");
+    gone?.control?.leave("cancelled");
+    bench.world.settle();
+    t.match(bench.commands.at(-1), {
+      kind: isAnew ? "set-heirs" : "append-heirs",
+      added: [{ owner: Buffer.from("h2") }],
+    });
+    const back = wait(bench, "h1", 2);
+    releaseOf(bench, before, tokenOf(before));
+    bench.world.settle();
+    goOn(bench);
+    t.same([isTold(back), isTold(second)], [true, false]);
+    t.end();
+  });
+}
+
+t.test("Q7 an heir that shares its place when the log makes it the holder is told", (t) => {
+  const { bench, holder, heirs } = hot(2);
+  hold(bench);
+  // Its own try, and that of who is first, are on their way before the release.
+  wait(bench, holder.owner, 2);
+  bench.send(unlock("r", holder.owner));
+  const shared = bench.send({ ...lock("r", "h1", LEASE_MS), waitMs: 60_000 });
+  bench.world.settle();
+  goOn(bench);
+  t.same(heirs.map(isTold), [true, false]);
+  t.match(shared, [{ type: LockType.locked }], "both are told");
+  t.end();
+});
+
+t.test("P-182 Q7 whoever goes before that was told keeps nobody from the lock", (t) => {
+  const { bench, holder, heirs } = hot(2);
+  hold(bench);
+  wait(bench, holder.owner, 2);
+  bench.send(unlock("r", holder.owner));
+  const request = { ...lock("r", "h1", LEASE_MS), waitMs: 60_000 };
+  const context = { deadlineMs: bench.nowMs + 1e7, forwardHops: 0, requestId: "t" };
+  const control = bench.operations.execute(request, context, () => undefined);
+  bench.world.settle();
+  for (let entry = 0; entry < 2; entry++) {
+    bench.world.log.sync(1);
+    bench.world.settle();
+  }
+  t.match(bench.commands.at(-2), { kind: "try-lock", owner: Buffer.from("h1") });
+  heirs[0]?.control?.leave("cancelled");
+  control?.leave("cancelled");
+  bench.world.settle();
+  goOn(bench);
+  t.ok(isTold(heirs[1] as Wait));
+  t.end();
+});
+
+t.test("Q16 the release of a step that is refused on its way goes it again", (t) => {
+  const { bench, holder, heirs } = hot(3);
+  const [first, second, third] = heirs as [Wait, Wait, Wait];
+  const { reads } = groupOf(bench).machine;
+  const named = Number(reads.succession("r")?.heirs[0]?.token);
+  bench.faults.late = ({ kind }) => (kind === "unlock-grant" ? REFUSED : null);
+  const released = [releaseOf(bench, holder, tokenOf(holder))];
+  bench.faults.late = null;
+  released.push(releaseOf(bench, first, named));
+  bench.world.settle();
+  t.same([first, second].map(isTold), [true, true], "both steps were made");
+  bench.world.pass(200);
+  t.match(released, [[{ type: LockType.unlocked }], [{ type: LockType.unlocked }]]);
+  t.match(bench.ask(info("r")), { owner: Buffer.from("h2") });
+  hold(bench);
+  releaseOf(bench, second, tokenOf(second));
+  bench.world.settle();
+  t.ok(isTold(third), "and there are steps as before");
+  goOn(bench);
+  t.end();
+});
+
 t.test("Q7 an heir that shares its place with who is none keeps its turn", (t) => {
   const { bench, holder, heirs } = hot(2);
   const request = { ...lock("r", "h1", LEASE_MS), waitMs: 60_000 };

@@ -115,7 +115,7 @@ t.test("who waits and is not named is granted behind the heirs, and named as the
 t.test("an heir that went is not stepped over: it goes through the log, in one entry", (t) => {
   const { bench, holder, heirs } = hot(3);
   const [first, second] = heirs as [Wait, Wait];
-  first.control?.leave("cancelled");
+  first.control?.leave("left");
   bench.world.settle();
   hold(bench);
   const released = releaseOf(bench, holder, tokenOf(holder));
@@ -125,6 +125,26 @@ t.test("an heir that went is not stepped over: it goes through the log, in one e
   t.match(released, [{ type: LockType.unlocked }]);
   t.ok(isTold(second));
   t.match(bench.ask(info("r")), { owner: Buffer.from("h2") });
+  t.end();
+});
+
+t.test("Q9 an heir that is cancelled, or whose place is over, leaves the list at once", (t) => {
+  const { bench, holder, heirs } = hot(4);
+  const [first, second, third, fourth] = heirs as [Wait, Wait, Wait, Wait];
+  third.control?.leave("left");
+  first.control?.leave("cancelled");
+  bench.world.settle();
+  t.same(listOf(bench), ["h2", "h4"], "with who went and may come back");
+  fourth.control?.leave("left");
+  bench.world.pass(1900);
+  t.same(listOf(bench), ["h2", "h4"], "its place is kept");
+  bench.world.pass(200);
+  t.same(listOf(bench), ["h2"]);
+  hold(bench);
+  releaseOf(bench, holder, tokenOf(holder));
+  bench.world.settle();
+  t.ok(isTold(second), "in memory");
+  goOn(bench);
   t.end();
 });
 
