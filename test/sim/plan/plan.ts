@@ -283,6 +283,7 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
       ...backups?.host,
       ...watches?.host,
       ...beside.host,
+      ...succeeded.host,
     },
     segmentBytes: pick(prng, [64, 128, 512]) << 10,
     locks: pick(prng, [1, 3, 20]),

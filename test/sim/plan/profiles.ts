@@ -5,6 +5,7 @@
  */
 import type { HostSettings } from "../../../src/host/settings.js";
 import { DEFAULT_SNAPSHOT_SETTINGS } from "../../../src/host/snapshots/snapshot-limits.js";
+import { ORPHAN_ROWS, type OrphanRow } from "../../judge/checkers/heirs/naive-row.js";
 import { FAULT_KINDS, type FaultKind } from "../faults/kinds.js";
 import { STRANDING } from "../faults/swarm.js";
 import type { BesideWatches } from "../watching/watchedworld.js";
@@ -157,6 +158,23 @@ const WAITS_SEEN = {
     [`${WAITED}: came back`]: 300,
   },
   ...{ [`${WAITED}: left`]: 50, [`${WAITED}: resets`]: 20 },
+};
+
+const STEPS = "steps follow a committed list";
+const LISTS = "a lock moves along its list";
+/** What no leader does that keeps the rules, and what no client of these worlds asks. */
+const ROWS_OF_APPLY: readonly OrphanRow[] = ["a list is written", "the base asks, and not again"];
+/** What heirs of locks must have gone through in a hundred seeds, of which half have some. */
+const HEIRS_SEEN: Readonly<Record<string, number>> = {
+  [`${STEPS}: steps`]: 1000,
+  [`${STEPS}: steps while a list is lengthened`]: 200,
+  [`${STEPS}: leaders that stepped while another led`]: 5,
+  [`${LISTS}: orphaned lists`]: 15,
+  ...Object.fromEntries(
+    ORPHAN_ROWS.filter((row) => !ROWS_OF_APPLY.includes(row)).map((row) => {
+      return [`${LISTS}: row: ${row}`, 1] as const;
+    }),
+  ),
 };
 
 /** The property under which the world counts what its watches went through. */
@@ -340,10 +358,11 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
    * Some tens of clients that wait for a few locks, cancel, go away, come back, freeze and forget,
    * while leaders change; in half of the seeds the locks are hot and have heirs.
    */
-  waiting: { ...{ name: "waiting", ...WAITING }, expects: WAITS_SEEN },
+  waiting: { ...{ name: "waiting", ...WAITING }, expects: { ...WAITS_SEEN, ...HEIRS_SEEN } },
   /** The same with heirs in every seed. */
   "waiting-heirs": {
     ...{ name: "waiting-heirs", ...WAITING, hasHeirs: true },
+    expects: HEIRS_SEEN,
   },
   /**
    * Some tens of watches of all kinds, slow ones too, that end and go on at other nodes from newer and

@@ -176,6 +176,21 @@ export class HeirTap {
     return Math.max(-Infinity, ...locks.map(({ steppedMs }) => steppedMs));
   }
 
+  /** Whoever holds the lock by what was applied last; null: nobody. */
+  baseOf(resource: string): SeenHeir | null {
+    const naive = this.lists.at(`lock ${resource}`);
+    return naive?.isHeld === true ? naive.base : null;
+  }
+
+  /** Heirs that the longest list has there, as applied. */
+  longestList(group: Group): number {
+    const locks = [...(this.leaders.get(group)?.keys() ?? [])];
+    const lengths = locks.map((lock) => {
+      return seenRowOf(group.machine, lock.slice(lock.indexOf(" ") + 1))?.heirs.length ?? 0;
+    });
+    return Math.max(0, ...lengths);
+  }
+
   /** Time has gone on. */
   look(): void {
     this.steps.look(this.world.nowMs);

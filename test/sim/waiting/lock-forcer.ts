@@ -21,6 +21,8 @@ export interface ForcerParts {
   readonly servers: readonly Server[];
   readonly history: HistoryRecorder;
   readonly locks: number;
+  /** What was applied last of who holds a lock. */
+  readonly baseOf: (resource: string) => { readonly owner: string; readonly token: bigint } | null;
   readonly timeoutMs: number;
   readonly everyMs: number;
   readonly count: (name: string) => void;
@@ -50,12 +52,16 @@ export class LockForcer {
     const resource = `hot-${this.prng.below(this.parts.locks)}`;
     const request = { kind: "get-lock", resource, durability: PERSISTENT, owner: null } as const;
     this.ask(request, (answer) => {
-      if (answer.kind !== "lock" || answer.type !== LockType.got || answer.owner === null) return;
-      const owner = decodeText(answer.owner) ?? "";
+      if (answer.kind !== "lock") return;
+      // Who holds it nobody says while a list outlives its leader (Q15): he goes by what he knew.
+      const base = answer.type === LockType.mustRetry ? this.parts.baseOf(resource) : null;
+      const token = base === null ? answer.fencingToken : Int64.fromBigInt(base.token);
+      const owner = base?.owner ?? (answer.owner && decodeText(answer.owner)) ?? "";
+      if (base === null && answer.type !== LockType.got) return;
       // Now and then a grant that is gone meanwhile.
       const delayMs = this.prng.chance(1, 4) ? this.prng.below(50) : 0;
       this.parts.world.schedule(delayMs, () => {
-        if (!this.isStopped) this.force(resource, owner, answer.fencingToken);
+        if (!this.isStopped) this.force(resource, owner, token);
       });
     });
   }

@@ -22,6 +22,8 @@ export interface CutterParts {
   readonly heirs: HeirTap;
   /** Mean time between two cuts (ms). */
   readonly everyMs: number;
+  /** Only with so many next holders on its list. */
+  readonly listMin: number;
   readonly count: (name: string) => void;
 }
 
@@ -61,7 +63,10 @@ export class StepCutter {
     const { servers, heirs, world } = this.parts;
     const found = servers.find(({ running }) => {
       const groups = running?.node.groups() ?? [];
-      return groups.some((group) => heirs.steppedMs(group) >= world.nowMs - JUST_NOW_MS);
+      return groups.some((group) => {
+        const isNow = heirs.steppedMs(group) >= world.nowMs - JUST_NOW_MS;
+        return isNow && heirs.longestList(group) >= this.parts.listMin;
+      });
     });
     return found ?? null;
   }

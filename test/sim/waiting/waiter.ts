@@ -29,8 +29,12 @@ import type { WaitPlan } from "./waitplan.js";
 const FLOWS_MAX = 2;
 const TRIES_MAX = 6;
 const STEPS_MAX = 4;
+/** How often who does not work with it tries to let go. */
+const RELEASES_MAX = 3;
 /** Places are kept for two seconds: who comes back does so before, or a little later. */
 const RETURN_MS = 2500;
+/** Where nobody leads, who asks a leader only looks for one so often. */
+const LOOK_AGAIN_MS = 20;
 /** Tries of clients are so far apart (Q14). */
 const TRY_STEP = 65_536;
 
@@ -56,6 +60,8 @@ interface Acquire {
   readonly leaseMs: number;
   readonly untilMs: number;
   readonly waitId: number;
+  /** Who was asked last. */
+  at: Server | null;
   tries: number;
   mark: StoreMark | null;
 }
@@ -124,14 +130,24 @@ export class Waiter {
     counts[name] = (counts[name] ?? 0) + 1;
   }
 
+  private get isOrderly(): boolean {
+    return this.parts.waits.heirs?.isOrderly === true;
+  }
+
+  /** Whoever believes to lead the lock. */
+  private leader(resource: string): Server | undefined {
+    const { servers, plan } = this.parts;
+    const partitions = plan.host.initialPartitions ?? 1;
+    const partition = hashPartition(lockHashText(resource), partitions);
+    return servers.find(({ running }) => {
+      return running?.node.groups().some((group) => isLedHere(group, partition)) === true;
+    });
+  }
+
   private server(resource: string): Server {
-    const { servers, waits, plan } = this.parts;
+    const { servers, waits } = this.parts;
     if (this.draws(waits.heirs?.gatherPercent)) {
-      const partitions = plan.host.initialPartitions ?? 1;
-      const partition = hashPartition(lockHashText(resource), partitions);
-      const leader = servers.find(({ running }) => {
-        return running?.node.groups().some((group) => isLedHere(group, partition)) === true;
-      });
+      const leader = this.leader(resource);
       if (leader !== undefined) return leader;
     }
     const home = servers[this.number % servers.length];
@@ -146,9 +162,13 @@ export class Waiter {
 
   // What does not wait ---------------------------------------------------------------------------
 
-  private ask(operation: LockOperation, then: (outcome: Outcome) => void, token?: bigint): void {
+  private ask(
+    operation: LockOperation,
+    then: (outcome: Outcome) => void,
+    token?: bigint,
+    server = this.server(operation.resource),
+  ): void {
     const { world, history, plan, calls } = this.parts;
-    const server = this.server(operation.resource);
     const parts = { world, history, server, name: `waiter-${this.number}` };
     const named = token === undefined ? operation : { ...operation, fencingToken: `${token}` };
     const asked = askLock("lock", named);
@@ -214,11 +234,11 @@ export class Waiter {
       leaseMs: pick(prng, waits.leasesMs),
       untilMs: world.nowMs + pick(prng, waits.waitsMs),
       waitId: this.hasWaitId() ? 1 + prng.below(1 << 30) : 0,
-      tries: 0,
-      mark: null,
+      ...{ at: null, tries: 0, mark: null },
     };
     this.try(wanted);
     // Another request of the same owner shares the place, and its end (Q7).
+    if (this.isOrderly) return;
     if (prng.chance(1, 15)) this.later(prng.below(300), () => this.share(wanted));
   }
 
@@ -251,10 +271,9 @@ export class Waiter {
     const partitions = plan.host.initialPartitions ?? 1;
     const name = `waiter-${this.number}`;
     const timeoutMs = plan.requestTimeoutMs;
-    const parts = {
-      ...{ world, history, name, timeoutMs, partitions, gone },
-      server: this.server(resource),
-    };
+    const server = this.server(resource);
+    wanted.at = server;
+    const parts = { world, history, name, timeoutMs, partitions, gone, server };
     const waitMs = Math.max(1, Math.round(wanted.untilMs - world.nowMs));
     const tryNumber = ++wanted.tries * TRY_STEP;
     asks.set(owner, (asks.get(owner) ?? 0) + 1);
@@ -280,6 +299,9 @@ export class Waiter {
   }
 
   private try(wanted: Acquire): void {
+    if (this.isOrderly && this.leader(wanted.resource) === undefined) {
+      return this.later(LOOK_AGAIN_MS, () => this.try(wanted));
+    }
     const place = placeOf(wanted);
     wanted.mark = this.parts.shared.store.mark(place);
     const leftMs = Math.max(1, Math.round(wanted.untilMs - this.parts.world.nowMs));
@@ -351,7 +373,10 @@ export class Waiter {
     const { waits, shared } = this.parts;
     const { resource, ephemeral, owner, leaseMs } = wanted;
     const { heirs } = waits;
-    if (heirs !== null && !this.draws(heirs.holdPercent)) return this.release(wanted, token, 3);
+    if (heirs !== null && !this.draws(heirs.holdPercent)) {
+      const release = (): void => this.release(wanted, token, RELEASES_MAX);
+      return heirs.keepMs === 0 ? release() : this.later(heirs.keepMs, release);
+    }
     if (stepsLeft <= 0) {
       if (prng.chance(waits.forgetPercent, 100)) return this.done();
       return this.later(prng.below(waits.workMs), () => this.release(wanted, token, 2));
@@ -379,12 +404,13 @@ export class Waiter {
   private release(wanted: Acquire, token: bigint, triesLeft: number): void {
     const { resource, ephemeral, owner } = wanted;
     const unlock = { kind: "try-unlock", resource, ephemeral, owner, expiresMs: 0 } as const;
-    const named = this.drawNamed(token);
+    const isFirst = this.isOrderly && triesLeft === RELEASES_MAX;
+    const named = isFirst ? token : this.drawNamed(token);
     const then = (outcome: Outcome): void => {
       if (outcome.kind === "ok" || triesLeft <= 1) return this.done();
       this.later(this.prng.below(100), () => this.release(wanted, token, triesLeft - 1));
     };
-    this.ask(unlock, then, named);
+    this.ask(unlock, then, named, (isFirst ? wanted.at : null) ?? undefined);
     if (!this.draws(this.parts.waits.heirs?.twicePercent)) return;
     this.count("released twice");
     this.later(this.prng.below(100), () => this.ask(unlock, () => undefined, token));

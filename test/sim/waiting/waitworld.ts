@@ -18,6 +18,7 @@ import { checkNeverFree } from "../../judge/checkers/waits/never-free.js";
 import { NilCost } from "../../judge/checkers/waits/nil-cost.js";
 import { NoLostWakeUp } from "../../judge/checkers/waits/no-lost-wake-up.js";
 import { WaitEndsOnce } from "../../judge/checkers/waits/wait-ends-once.js";
+import type { SeenHeir } from "../../judge/checkers/heirs/naive-row.js";
 import type { History } from "../../judge/history.js";
 import type { ClientCounts } from "../clients/client.js";
 import type { SharedWork } from "../clients/workload.js";
@@ -43,6 +44,8 @@ const LAST_PLACES_MS = 3000;
 /** How long nothing may happen then (ms). */
 const QUIET_MS = 6000;
 const LOOK_AT_SLEEP_MS = 500;
+/** Along so many heirs a leader that is cut off hands over until it steps down. */
+const LONG_LIST = 60;
 
 const LOCK_COMMANDS: ReadonlySet<string> = new Set([
   ...["try-lock", "try-extend", "try-unlock", "lock-with-note", "extend-grant", "unlock-grant"],
@@ -98,11 +101,13 @@ export class WaitWorld {
     this.heirs = heirs;
     this.tap = new QueueTap(world, { fifo, ends, wakeUps, heirs }, history);
     const count = (name: string): void => void (counts[name] = (counts[name] ?? 0) + 1);
-    const { forceMs = 0, cutMs = 0 } = waits.heirs ?? {};
-    const forced = { world, servers, history, locks: waits.locks, everyMs: forceMs, count };
+    const { forceMs = 0, cutMs = 0, isOrderly = false } = waits.heirs ?? {};
+    const baseOf = (resource: string): SeenHeir | null => heirs?.baseOf(resource) ?? null;
+    const forced = { world, servers, history, locks: waits.locks, baseOf, everyMs: forceMs, count };
     const timeoutMs = plan.requestTimeoutMs;
     this.forcer = forceMs === 0 ? null : new LockForcer({ ...forced, timeoutMs });
-    const cut = { world, servers, network, everyMs: cutMs, count };
+    const listMin = isOrderly ? LONG_LIST : 0;
+    const cut = { world, servers, network, everyMs: cutMs, listMin, count };
     this.cutter = cutMs === 0 || heirs === null ? null : new StepCutter({ ...cut, heirs });
     const more = { counts, asks, gone: (wait: GoneWait): void => void gone.push(wait) };
     for (let number = 1; number <= waits.clients; number++) {
