@@ -228,4 +228,32 @@ export const WHY_OPEN: ReadonlyMap<string, string> = new Map([
     "an end that is found late is told to who was told of it elsewhere",
     "seen on the code before by seed 8501399 of `watching`; `test/unit/host/watching/late-ends.test.ts` finds it",
   ],
+  [
+    "a watch that is behind is told what another one at its place is compared with",
+    "not tried in enough seeds yet; `test/unit/host/watching/catch-up.test.ts` finds it",
+  ],
+  [
+    "revisions that are all gone are not missed",
+    "not tried in enough seeds yet; `test/unit/host/watching/revisions.test.ts` finds it",
+  ],
+  [
+    "who leads, and does not serve yet, forgets wishes",
+    "not tried in enough seeds yet; `test/unit/host/watching/expiries.test.ts` finds it",
+  ],
+  [
+    "a wish is over when a clock is proposed",
+    "not tried in enough seeds yet; `test/unit/host/watching/expiries.test.ts` finds it",
+  ],
+  [
+    "all that others found to have changed is one message",
+    "not tried in enough seeds yet; `test/unit/host/watching/catch-up.test.ts` finds it",
+  ],
+  [
+    "who speaks for a name that others found is asked by its bytes",
+    "not tried in enough seeds yet; `test/unit/host/watching/catch-up.test.ts` finds it",
+  ],
+  [
+    "who compares while a key is frozen has come to the barrier",
+    "seed 68 of `watching-blackouts` showed it until joint barriers waited for one map; `test/unit/host/watching/moves.test.ts` finds it",
+  ],
 ]);
