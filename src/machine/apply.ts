@@ -19,7 +19,7 @@ import { setLevel } from "./decision/level.js";
 import { KV_RULES } from "./kv/kv.js";
 import { forceUnlock } from "./locks/force-unlock.js";
 import { HEIR_LIST_RULES } from "./locks/heirs.js";
-import { LOCK_RULES, lockHeir } from "./locks/locks.js";
+import { LOCK_RULES, tryLock } from "./locks/locks.js";
 import { META_RULES } from "./meta/meta.js";
 import type { MetaContext } from "./meta/meta-context.js";
 import { RANGE_RULES } from "./ranges/ranges.js";
@@ -38,7 +38,7 @@ const EPHEMERAL_RULES: Rules<LockCommand | KvCommand, EphemeralOutcome> = {
 const RULES: Rules<Command, Outcome, MetaContext> = {
   ...EPHEMERAL_RULES,
   "force-unlock": forceUnlock,
-  "lock-heir": lockHeir,
+  "lock-heir": tryLock,
   ...HEIR_LIST_RULES,
   ...RANGE_RULES,
   ...SEQUENCE_RULES,

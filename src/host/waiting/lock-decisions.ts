@@ -14,6 +14,7 @@ import {
   type Outcome,
 } from "../../machine/commands/command.js";
 import type { DataReads } from "../../machine/data-reads.js";
+import { own } from "../../machine/locks/heirs.js";
 import type { LockReading } from "../../machine/decision/reading.js";
 import type { Group } from "../group/group.js";
 import type { ProposalMarks, ProposalResult, RefusalReason } from "../requests/results.js";
@@ -112,7 +113,7 @@ export class LockDecisions {
   /** Holder and heirs as the state says now; null: the lock was never granted. */
   listNow({ resource }: Queue): ListedRow | null {
     const row = this.group.machine.reads.succession(resource);
-    return row === null ? null : { ...row, base: copied(row.base), heirs: row.heirs.map(copied) };
+    return row === null ? null : { ...row, base: own(row.base), heirs: row.heirs.map(own) };
   }
 
   /** The holder as the state says now; undefined: the state is not to be read. */
@@ -190,13 +191,6 @@ function asAsked(decision: Decision, askedMs: number): Decision {
 
 function isOfTables(command: WaitedCommand): command is LockCommand {
   return command.kind !== "force-unlock" && command.kind !== "lock-heir";
-}
-
-/** Rows are not kept for what is read of them. */
-function copied<T extends { readonly owner: Uint8Array; readonly note: Uint8Array | null }>(
-  grant: T,
-): T {
-  return { ...grant, owner: grant.owner.slice(), note: grant.note?.slice() ?? null };
 }
 
 /**

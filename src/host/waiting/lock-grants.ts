@@ -20,11 +20,14 @@ import type { Decision, LockCall, LockDecisions, WaitingGroup } from "./lock-dec
 import { LockHeirs } from "./lock-heirs.js";
 import { NO_TOKEN, type Place, type Queue, type Waiter, type WaitEnd, keyOf } from "./queue.js";
 import type { WaiterEnds } from "./waiter-ends.js";
-import { type WaitingPorts, type WaitingSettings, commandBytes, tryCommand } from "./waiting.js";
+import {
+  RETRY_MS,
+  type WaitingPorts,
+  type WaitingSettings,
+  commandBytes,
+  tryCommand,
+} from "./waiting.js";
 import type { HandoffPath, WaitTally } from "./wait-tally.js";
-
-/** A try that could not be made is made again after this (ms). */
-const RETRY_MS = 20;
 
 /** Those who wait, as far as grants touch them. */
 export interface Waiting {
@@ -394,7 +397,7 @@ export class LockGrants {
     const passage = this.heirs.begin(queue, command);
     if (passage === null) return null;
     return ({ status }) => {
-      this.heirs.ended(queue, passage, status === "applied" ? "decided" : status);
+      this.heirs.ended(queue, passage, status);
       // Who was told of an outcome says so (`noted`).
       if (status !== "applied") this.settle(queue);
     };

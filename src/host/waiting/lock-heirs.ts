@@ -22,7 +22,7 @@
 import { equalBytes } from "../../base/bytes.js";
 import { HEIRS_MAX } from "../../base/limits.js";
 import { type HeirListCommand, LockType } from "../../machine/commands/command.js";
-import type { FinalPropose } from "../requests/results.js";
+import type { FinalPropose, ProposalResult } from "../requests/results.js";
 import { isInOrder, nextHeirs } from "./heirs-policy.js";
 import type { Decision, LockCall, LockDecisions, WaitingGroup } from "./lock-decisions.js";
 import { LockSteps, Step } from "./lock-steps.js";
@@ -30,6 +30,7 @@ import type { Held, Place, Queue } from "./queue.js";
 import { type ListedHeir, type NamedAsk, type Passage, Succession } from "./succession.js";
 import type { WaitTally } from "./wait-tally.js";
 import {
+  RETRY_MS,
   type WaitedCommand,
   type WaitingPorts,
   type WaitingSettings,
@@ -38,8 +39,6 @@ import {
 
 /** Beyond the longest lease of a list it is good for so long (ms). */
 const HORIZON_MS = 2000;
-/** A list that could not be written is not written before this (ms). */
-const RETRY_MS = 20;
 
 /** What grants do for it. */
 export interface Granting {
@@ -159,9 +158,14 @@ export class LockHeirs {
     }
   }
 
-  ended({ succession }: Queue, passage: Passage | null, how: Decision["kind"]): void {
+  ended(
+    { succession }: Queue,
+    passage: Passage | null,
+    how: Decision["kind"] | ProposalResult["status"],
+  ): void {
     if (succession === null || passage === null) return;
-    succession.end(passage, how === "decided" ? "applied" : how === "unknown" ? how : "void");
+    const isApplied = how === "decided" || how === "applied";
+    succession.end(passage, isApplied ? "applied" : how === "unknown" ? how : "void");
   }
 
   /** The lock went to somebody who waited for it. */
@@ -244,8 +248,7 @@ export class LockHeirs {
     if (succession.isRewritten || queue.retryAtMs > this.ports.clock.monotonicMs()) return;
     const isLeaving = ({ owner }: NamedAsk): boolean =>
       queue.find(owner) === null && succession.isTried(owner);
-    if (coming.some(isLeaving)) return;
-    this.write(queue, succession, "set-heirs", held.token, nextHeirs(queue, held.owner, []));
+    if (!coming.some(isLeaving)) this.writeAnew(queue, succession, held);
   }
 
   /** In front of a release: an heir that is gone is not to follow, nor one before its turn. */
@@ -257,7 +260,12 @@ export class LockHeirs {
     if (heir === undefined) return;
     const isGone = placeOf(queue, heir) === null && !succession.isTried(heir.owner);
     if (!isGone && (!succession.isDoubted || isInOrder(queue, coming))) return;
-    this.write(queue, succession, "set-heirs", held.token, nextHeirs(queue, held.owner, []));
+    this.writeAnew(queue, succession, held);
+  }
+
+  /** Those who wait follow upon the holder, in their order. */
+  private writeAnew(queue: Queue, succession: Succession, { token, owner }: Held): void {
+    this.write(queue, succession, "set-heirs", token, nextHeirs(queue, owner, []));
   }
 
   /** Whoever comes finds the lock without heirs. */
@@ -280,12 +288,12 @@ export class LockHeirs {
 
   private finalList(queue: Queue, token: bigint, kept: number, propose: FinalPropose): void {
     const { resource, succession } = queue;
-    const command = setHeirs(resource, token, kept, []);
     if (succession === null) return;
+    const command = setHeirs(resource, token, kept, []);
     const passage = succession.begin("other", null, null);
     const list = succession.beginList(true, []);
     propose(command, listBytes(command), ({ status }) => {
-      this.ended(queue, passage, status === "applied" ? "decided" : status);
+      this.ended(queue, passage, status);
       // The leadership may stay where it is.
       const isCurrent = this.grants.isCurrent(queue);
       if (isCurrent) this.grants.note(queue);

@@ -5,8 +5,8 @@
  * Owns the queues and their times. Invariants: 1. A waiter ends exactly once, never in the turn of
  * the call that took it in. 2. With the leadership everything here ends; nothing of it is granted
  * later. 3. Waiting, cancelling and going away cost no entry, but where a list of heirs names who
- * goes for good. 4. Who asks again by a higher try of
- * the same acquire is told alone: nobody hears of a lower one (Q14).
+ * goes for good. 4. Who asks again by a higher try of the same acquire is told alone: nobody hears
+ * of a lower one (Q14).
  */
 import { LOCK_PLACE_REQUESTS_MAX } from "../../base/limits.js";
 import type { LockCommand } from "../../machine/commands/command.js";

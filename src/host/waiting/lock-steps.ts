@@ -11,10 +11,7 @@ import { DueHeap, type DueItem } from "./due-heap.js";
 import type { Decision, LockCall, LockDecisions } from "./lock-decisions.js";
 import type { Queue } from "./queue.js";
 import type { ListedHeir, Succession } from "./succession.js";
-import type { WaitingPorts } from "./waiting.js";
-
-/** A release that was refused on its way is proposed again after this (ms). */
-const RETRY_MS = 20;
+import { RETRY_MS, type WaitingPorts } from "./waiting.js";
 
 export class Step implements DueItem {
   dueMs = 0;

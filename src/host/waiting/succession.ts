@@ -20,6 +20,7 @@ import {
   type Heir,
   type SuccessionRow,
   isInTime,
+  isOrphaned,
 } from "../../machine/locks/succession.js";
 
 export type ListedRow = SuccessionRow<Uint8Array, bigint>;
@@ -123,8 +124,7 @@ export class Succession {
   /** The list is of a former leader, and may still be followed. */
   isOrphaned(leaseNowMs: number): boolean {
     const { row, term } = this;
-    if (row?.isHeld !== true || row.listTerm === term) return false;
-    return row.heirs.length > 0 && leaseNowMs < row.untilMs;
+    return row !== null && isOrphaned(row, { term, nowMs: leaseNowMs });
   }
 
   /** Told at `leaseNowMs`, the lease of `heir` is over before the list is. */

@@ -28,6 +28,9 @@ export interface WaitingSettings {
   hasHeirs(): boolean;
 }
 
+/** What could not be proposed is tried again after this (ms). */
+export const RETRY_MS = 20;
+
 /** A command of which somebody waits for the outcome. */
 export type WaitedCommand = LockCommand | LockHeirCommand | ForceUnlockCommand;
 

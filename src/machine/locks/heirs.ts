@@ -172,7 +172,7 @@ function isListOfSize({ heirs }: Stored): boolean {
 }
 
 /** With bytes of its own: neither entry nor row is kept for what is known or told of them. */
-function own<Told extends { readonly owner: Uint8Array; readonly note: Uint8Array | null }>(
+export function own<Told extends { readonly owner: Uint8Array; readonly note: Uint8Array | null }>(
   told: Told,
 ): Told {
   return { ...told, owner: told.owner.slice(), note: told.note?.slice() ?? null };
@@ -200,7 +200,7 @@ function handoverOf({ before, after }: Ruled<unknown>, nowMs: number): Handover 
 function outcomeOf(
   { nowMs }: DecisionContext,
   ruled: Ruled<LockDecided> | null,
-  released: bigint | null = null,
+  released: bigint | null,
 ): LockOutcome {
   if (ruled === null) return { kind: "lock", type: LockType.errored, token: 0n };
   const { decided, before, after } = ruled;
@@ -217,6 +217,17 @@ function outcomeOf(
   }
 }
 
+/** Lets a rule of the lock's commands decide over a row. */
+function decideListed(
+  context: DecisionContext,
+  key: ByteKey,
+  row: LockRow | null,
+  decide: (values: LockValues, row: Succession, when: When) => LockDecided,
+  released: bigint | null = null,
+): LockOutcome {
+  return outcomeOf(context, rule(context, key, row, decide), released);
+}
+
 /** L1 to L3, Q14, Q15. */
 export function tryListed(
   context: DecisionContext,
@@ -224,9 +235,7 @@ export function tryListed(
   row: LockRow | null,
   ask: Ask<Uint8Array, bigint>,
 ): LockOutcome {
-  const decide = (values: LockValues, at: Succession, when: When): LockDecided =>
-    tryLock(values, at, when, own(ask));
-  return outcomeOf(context, rule(context, key, row, decide));
+  return decideListed(context, key, row, (values, at, when) => tryLock(values, at, when, own(ask)));
 }
 
 /** L4 to L6, Q13, Q17. */
@@ -236,9 +245,7 @@ export function extendListed(
   row: LockRow,
   word: LockWord & { readonly leaseMs: number; readonly note: Uint8Array | null },
 ): LockOutcome {
-  const decide = (values: LockValues, at: Succession, when: When): LockDecided =>
-    extend(values, at, when, own(word));
-  return outcomeOf(context, rule(context, key, row, decide));
+  return decideListed(context, key, row, (values, at, when) => extend(values, at, when, own(word)));
 }
 
 /** L7 to L9, Q13. */
@@ -250,7 +257,7 @@ export function unlockListed(
 ): LockOutcome {
   const decide = (values: LockValues, at: Succession, when: When): LockDecided =>
     unlock(values, at, when, word);
-  return outcomeOf(context, rule(context, key, row, decide), word.token);
+  return decideListed(context, key, row, decide, word.token);
 }
 
 /** F3, F4. */
@@ -260,9 +267,7 @@ export function forceListed(
   row: LockRow,
   token: bigint,
 ): LockOutcome {
-  const decide = (_values: LockValues, at: Succession, when: When): LockDecided =>
-    forceUnlock(at, when, token);
-  return outcomeOf(context, rule(context, key, row, decide));
+  return decideListed(context, key, row, (_values, at, when) => forceUnlock(at, when, token));
 }
 
 function isHeir({ owner, waitId, leaseMs, note }: NewHeir): boolean {

@@ -76,7 +76,7 @@ function isNote(note: Uint8Array | null): boolean {
 }
 
 /** L1, L2, L3, L12, L13, Q14, Q17. */
-function tryLock(
+export function tryLock(
   context: DecisionContext,
   command: TryLockCommand | LockWithNoteCommand | LockHeirCommand,
 ): LockOutcome {
@@ -217,11 +217,6 @@ export function dropIdleLock(
   context.collectedLocksMs = Math.max(context.collectedLocksMs, row.endMs);
   context.rows.delete(RowKind.lock, key);
   return true;
-}
-
-/** A try of a wait that may be repeated. */
-export function lockHeir(context: DecisionContext, command: LockHeirCommand): LockOutcome {
-  return tryLock(context, command);
 }
 
 export const LOCK_RULES: Rules<LockCommand, LockOutcome> = {
