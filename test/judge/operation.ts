@@ -27,7 +27,7 @@ export interface LockOperation {
   readonly knownToken?: string;
   /** An unlock that nobody asked for: the service may give a grant back by itself (Q9). */
   readonly isGiveBack?: boolean;
-  /** An extend of the service's own, which no limit of what clients may ask binds (Q15). */
+  /** A grant or an extend of the service's own, which no limit of what clients may ask binds (Q15). */
   readonly isPresumed?: boolean;
   /** An unlock by force, of the grant that it names (F3, F4). */
   readonly isForced?: boolean;

@@ -193,3 +193,21 @@ t.test("Q15 who is presumed to hold a lock is shown for longer than its lease", 
   );
   t.end();
 });
+
+t.test(
+  "Q15 of a grant that was handed on meanwhile a reader is told what is left as he hears it",
+  (t) => {
+    const lines: Line[] = [
+      [1, 2, "a", lock("try-lock", "a", "Locked 0")],
+      [1, 5, "b", lock("try-lock", "b", "Locked 1")],
+      [2, 80, "d", lock("get-lock", "", "Got 0 a 925")],
+      [3, 79, "a", lock("try-unlock", "a", "Unlocked 0", 0, { fencingToken: "0" })],
+    ];
+    const grants = { a: [0n], b: [1n] };
+    t.equal(judged(lines, { grants, handedOn: [0n] }), "pass");
+    t.equal(judged(lines, { grants }), "fail", "one that was not");
+    const late: Line = [90, 91, "d", lock("get-lock", "", "Got 0 a 925")];
+    t.equal(judged([...lines, late], { grants, handedOn: [0n] }), "fail", "who asks later");
+    t.end();
+  },
+);

@@ -4,7 +4,8 @@
  * Owns who has released and was not answered. Invariants: 1. A release goes its way until it is
  * applied or the leadership ends: one that is refused on the way, though the leadership goes on, is
  * proposed again, and nobody is told in memory before. 2. Whoever released is answered once, when
- * that is applied, at its deadline at the latest.
+ * that is applied, at its deadline at the latest. 3. Upon whose release somebody was told is never
+ * told that it came to nothing, nor is it carried to another leader: it had its effect here.
  */
 import { LockType } from "../../machine/commands/command.js";
 import { DueHeap, type DueItem } from "./due-heap.js";
@@ -70,7 +71,8 @@ export class LockSteps {
         this.stepping.stepped(step, decision);
       }
       this.steps.remove(step);
-      if (!step.isAnswered) call.then(decision);
+      if (step.isAnswered) return;
+      call.then(step.isTold && decision.kind !== "decided" ? { kind: "unknown" } : decision);
     };
     return this.decisions.release({ ...call, deadlineMs: Infinity, then });
   }

@@ -86,6 +86,17 @@ export const heirStepBugs: readonly RecordBug[] = [
     "      if (step.isTold && this.stepping.isCurrent(queue)) {\n",
     "      if (this.stepping.isCurrent(queue)) {\n",
   ]),
+  recordBug(
+    "P-069",
+    "a release that was stepped upon is carried on",
+    REFUSED,
+    "Q15 whoever let go",
+    [
+      RELEASES,
+      'step.isTold && decision.kind !== "decided"',
+      'step.isTold && decision.kind === "refused"',
+    ],
+  ),
   recordBug("P-183", "a release that is refused on its way is forgotten", REFUSED, "Q16 the rel", [
     RELEASES,
     "        if (this.isLost(step, decision)) return this.sendAgain(step);\n",

@@ -298,8 +298,10 @@ export class HeirTap {
     const grant = this.grants.get(`${lock} ${token}`);
     if (grant !== undefined) grant.decidedMs = Math.max(grant.decidedMs, nowMs);
     const expiresMs = Math.max(1, now.endMs - when.leaseMs);
-    this.record(resource, owner, token, { kind: "try-lock", expiresMs }, sinceMs);
-    // It is presumed to hold it to the end of the list, whatever it was told before (Q15).
+    // Its lease may be longer than a client may ask for, up to the end of the list.
+    const grantNow = { kind: "try-lock", expiresMs, isPresumed: wasOrphaned } as const;
+    this.record(resource, owner, token, grantNow, sinceMs);
+    // It is presumed to hold it to that end, whatever it was told before (Q15).
     if (!wasOrphaned) return;
     const presumed = { kind: "try-extend", expiresMs, isPresumed: true } as const;
     this.record(resource, owner, token, presumed, sinceMs);

@@ -8,7 +8,9 @@
  * is explained likewise; the first one that its holder sent stays beside one of the service's own,
  * as the holder believes until then. More of them could explain nothing more. 3. A release that is
  * repeated, by its holder or by force, counts from the holder's first try where the next holder was
- * told upon that one, ahead of what is durable (Q15); elsewhere each counts for itself.
+ * told upon that one, ahead of what is durable (Q15); elsewhere each counts for itself. 4. How much of a
+ * lease is left a reader is told as of his answer: of a grant that was handed on ahead of what is
+ * durable that may be less than when it was the last one, and is not looked at.
  */
 import {
   type Attempt,
@@ -39,7 +41,7 @@ export function neededAttempts(attempts: readonly Attempt[], known: KnownGrants)
     const isOfOwner =
       (operation.kind === "try-lock" || operation.kind === "try-unlock") && !operation.ephemeral;
     if (!isOfOwner) {
-      needed.push(attempt);
+      needed.push(readAhead(attempt, known));
       continue;
     }
     const lock = objectOf(operation) ?? "";
@@ -55,6 +57,15 @@ export function neededAttempts(attempts: readonly Attempt[], known: KnownGrants)
     needed.push(...triesOf(owner), ...releasesOf(owner, known));
   }
   return needed.sort((one, other) => one.callOrder - other.callOrder);
+}
+
+function readAhead(attempt: Attempt, known: KnownGrants): Attempt {
+  const { operation, outcome } = attempt;
+  const token = operation.kind === "get-lock" ? tokenOf(attempt, "Got") : null;
+  if (token === null || outcome?.kind !== "ok") return attempt;
+  if (!known.isHandedOn(objectOf(operation) ?? "", token)) return attempt;
+  const result = { ...(outcome.result as LockResult), expiresInMs: null };
+  return { ...attempt, outcome: { ...outcome, result } };
 }
 
 function isOpen({ outcome }: Attempt): boolean {

@@ -207,7 +207,8 @@ export class Waiter {
     const durability = ephemeral ? EPHEMERAL : PERSISTENT;
     const owner = about === "" ? null : encodeText(about);
     const request = { kind: "get-lock", resource, durability, owner } as const;
-    const operation: LockOperation = { kind: "get-lock", ...place, owner: about, expiresMs: 0 };
+    const asked = { resource, ephemeral, owner: about, expiresMs: 0 };
+    const operation: LockOperation = { kind: "get-lock", ...asked };
     const parts = { world, history, server: this.server(resource), name: `reader-${this.number}` };
     const manner = { timeoutMs: plan.requestTimeoutMs, forwardHops: 0, vanishAfterMs: null };
     this.open++;

@@ -6,6 +6,15 @@ import t from "tap";
 import { Int64 } from "../../../../src/base/int64.js";
 import { LockType } from "../../../../src/base/result-types.js";
 import { partitionId } from "../../../../src/base/ids.js";
+import type {
+  Decision,
+  LockCall,
+  LockDecisions,
+} from "../../../../src/host/waiting/lock-decisions.js";
+import { LockSteps, Step } from "../../../../src/host/waiting/lock-steps.js";
+import type { Queue } from "../../../../src/host/waiting/queue.js";
+import { type ListedHeir, Succession } from "../../../../src/host/waiting/succession.js";
+import type { WaitingPorts } from "../../../../src/host/waiting/waiting.js";
 import type { LockAnswer } from "../../../../src/operations/api/requests.js";
 import type { Serving } from "../../../../src/operations/serving/serving.js";
 import { Bench, info, lock, unlock } from "../../../doubles/operations/fixture.js";
@@ -296,6 +305,35 @@ t.test("Q16 the release of a step that is refused on its way goes it again", (t)
   goOn(bench);
   t.end();
 });
+
+t.test("Q15 whoever let go, and the next was told, is not told that nothing happened", (t) => {
+  const refused = { kind: "refused", reason: "shutting-down" } as const;
+  for (const end of [refused, { kind: "moved" }, { kind: "aborted" }] as const) {
+    for (const isTold of [true, false]) {
+      const { ends, answers, step, steps } = oneStep();
+      t.ok(steps.send(step));
+      if (isTold) steps.tell(step);
+      ends[0]?.(end);
+      t.match(answers, [isTold ? { kind: "unknown" } : end], end.kind);
+    }
+  }
+  t.end();
+});
+
+/** A release on its way, of a leadership that ends before it is applied. */
+function oneStep() {
+  const ends: ((decision: Decision) => void)[] = [];
+  const answers: Decision[] = [];
+  const decisions = {
+    release: ({ then }: LockCall) => ends.push(then) > 0,
+  } as unknown as LockDecisions;
+  const stepping = { isCurrent: () => false, note: () => undefined, stepped: () => undefined };
+  const steps = new LockSteps({} as WaitingPorts, decisions, stepping);
+  const call = { deadlineMs: 1000, then: (decision: Decision) => answers.push(decision) };
+  const nothing = {} as Queue & ListedHeir;
+  const step = new Step(nothing, new Succession(1), nothing, call as unknown as LockCall);
+  return { ends, answers, step, steps };
+}
 
 t.test("Q7 an heir that shares its place with who is none keeps its turn", (t) => {
   const { bench, holder, heirs } = hot(2);
