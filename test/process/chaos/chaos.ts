@@ -27,6 +27,7 @@ import { isManyRead } from "./many.js";
 import { BLOCK_SIZE, ChaosNodes, WIPED_WORDS } from "./nodes.js";
 import { ChaosRanges, rangeFlags } from "./ranges.js";
 import { judgeRestored } from "./restored.js";
+import { HeirTally, heirFlags } from "./waiting/heir-tally.js";
 import { WaitingClients } from "./waiting/waiting-clients.js";
 import { ChaosWatchers } from "./waiting/watchers.js";
 import { ChaosWorkload } from "./workload.js";
@@ -83,7 +84,8 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const isRanged = options.ranges ?? options.kinds?.some(isRangeKind) ?? true;
   const restores = options.backups ?? 0;
   const place = restores > 0 ? new BackupPlace() : null;
-  const flags = [...(isRanged ? rangeFlags(seed) : []), ...(place?.flags ?? [])];
+  const ofRanges = isRanged ? rangeFlags(seed) : [];
+  const flags = [...ofRanges, ...heirFlags(seed), ...(place?.flags ?? [])];
   const nodes = await ChaosNodes.start(options.nodes, options.factor, flags);
   say(`${options.nodes} nodes are ready, seed ${seed}`);
   try {
@@ -122,7 +124,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     const recorded = history.history(performance.now());
     const verdicts = [
       ...judge(recorded, isRanged),
-      ...[peace, ...waits.verdicts(recorded)],
+      ...[peace, ...waits.verdicts(recorded, seed)],
       workload.store.verdict(),
       effects(options, faults, nodes, terms),
       served(unserved, stuck),
@@ -143,13 +145,20 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
 class Waits {
   private readonly waiting: WaitingClients;
   private readonly watchers: ChaosWatchers;
+  private readonly heirs: HeirTally;
   private readonly running: Promise<unknown>;
 
   constructor(nodes: ChaosNodes, workload: ChaosWorkload, prng: Prng, isRanged: boolean) {
     const eraAt = (nowMs: number): number => workload.eraAt(nowMs);
     this.waiting = new WaitingClients(nodes, prng.fork("waiting"), eraAt);
     this.watchers = new ChaosWatchers(nodes, prng.fork("watchers"), eraAt, isRanged);
-    this.running = Promise.all([this.waiting.run(WAITING), this.watchers.run(WATCHERS)]);
+    this.heirs = new HeirTally(nodes);
+    let isOver = false;
+    this.running = Promise.all([
+      this.waiting.run(WAITING).finally(() => (isOver = true)),
+      this.watchers.run(WATCHERS),
+      this.heirs.run(() => isOver),
+    ]);
   }
 
   get streams(): readonly ToldStream[] {
@@ -169,10 +178,10 @@ class Waits {
     return verdict;
   }
 
-  verdicts(history: History): readonly Verdict[] {
-    const { waiting, watchers } = this;
+  verdicts(history: History, seed: number): readonly Verdict[] {
+    const { waiting, watchers, heirs } = this;
     const told = checkToldStreams(watchers.streams, history, waiting.grants);
-    return [told, waiting.times.verdict()];
+    return [told, waiting.times.verdict(), heirs.verdict(seed)];
   }
 }
 
@@ -348,6 +357,7 @@ const HELP = `npm run chaos -- [options]: a cluster of real processes under faul
 
   --minutes M   how long faults are injected (1)
   --seed S      what is drawn (1); with an odd one key ranges also split and merge by themselves, at a few keys
+                with 2, 3, 6, 7, ... (where 2 is part of it) locks may have heirs
   --nodes N     nodes (3)
   --factor F    replicas of each partition; without it every node has all
   --clients C   clients (24)
