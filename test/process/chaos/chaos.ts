@@ -124,7 +124,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     const recorded = history.history(performance.now());
     const verdicts = [
       ...judge(recorded, isRanged),
-      ...[peace, ...waits.verdicts(recorded, seed)],
+      ...[peace, ...waits.verdicts(recorded, options)],
       workload.store.verdict(),
       effects(options, faults, nodes, terms),
       served(unserved, stuck),
@@ -178,10 +178,10 @@ class Waits {
     return verdict;
   }
 
-  verdicts(history: History, seed: number): readonly Verdict[] {
+  verdicts(history: History, options: ChaosOptions): readonly Verdict[] {
     const { waiting, watchers, heirs } = this;
     const told = checkToldStreams(watchers.streams, history, waiting.grants);
-    return [told, waiting.times.verdict(), heirs.verdict(seed)];
+    return [told, waiting.times.verdict(), heirs.verdict(options)];
   }
 }
 
