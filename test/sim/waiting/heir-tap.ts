@@ -58,6 +58,8 @@ export class HeirTap {
   /** Stretches in which a list was orphaned, by lock. */
   private readonly stretches = new Map<string, { fromMs: number; toMs: number }[]>();
   private readonly lastMs = new Map<string, number>();
+  /** Lock and owner of presumed holders. */
+  private readonly presumed = new Set<string>();
   /** When a command was proposed first in its term: its entry got its time no sooner (ms). */
   private readonly proposedMs = new Map<string, number>();
   /** Grants upon whose release the next holder was told ahead of what was applied. */
@@ -212,6 +214,11 @@ export class HeirTap {
     return stretches.some((one) => one.fromMs <= toMs && one.toMs >= fromMs);
   }
 
+  /** The owner was made the holder by a list that had outlived its leader, wherever it was itself. */
+  isPresumed(lock: string, owner: string): boolean {
+    return this.presumed.has(`${lock} ${owner}`);
+  }
+
   /** The attempts among which an order has to be searched for. */
   needed(attempts: readonly Attempt[]): Attempt[] {
     const nothing: ReadonlySet<bigint> = new Set();
@@ -303,6 +310,7 @@ export class HeirTap {
     this.record(resource, owner, token, grantNow, sinceMs);
     // It is presumed to hold it to that end, whatever it was told before (Q15).
     if (!wasOrphaned) return;
+    this.presumed.add(`${lock} ${owner}`);
     const presumed = { kind: "try-extend", expiresMs, isPresumed: true } as const;
     this.record(resource, owner, token, presumed, sinceMs);
   }

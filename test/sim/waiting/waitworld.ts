@@ -219,7 +219,7 @@ export class WaitWorld {
       checkNeverFree(history, tap.queues, termBetween, isNewcomer),
       this.ends.verdict(),
       this.wakeUps.verdict(),
-      checkGone(history, gone, isOpen, termBetween, this.heirs !== null),
+      checkGone(history, gone, isOpen, termBetween, this.heirs),
       checkLeaseFromGrant(history, tap.grants, drift, termBetween),
       checkHolderFirst(history, tap.queues, this.wasTroubled),
       this.nilCost.verdict(),

@@ -5,7 +5,8 @@
  *
  * Judged by whoever reads the lock later. Invariants: 1. An owner that asked again may hold the lock
  * for that. 2. A closed connection is judged where its node led the lock all the time and could give
- * back what it had granted.
+ * back what it had granted. 3. Who is cancelled may be named in a list and is given back what that
+ * grants it; by a list that outlives its leader it holds the lock to the end of that (Q15).
  */
 import type { History, LockOperation, LockResult } from "../../history.js";
 import { objectOf } from "../../operation.js";
@@ -29,14 +30,19 @@ export interface GoneWait {
   readonly isAtLeader: boolean;
 }
 
+export interface GoneHeirs {
+  /** By a list that outlived its leader the owner was made the holder, whatever became of its wait. */
+  readonly isPresumed: (lock: string, owner: string) => boolean;
+}
+
 export function checkGone(
   history: History,
   gone: readonly GoneWait[],
   /** Owners that asked more than once, or whose grant could not be given back. */
   isOpen: (owner: string) => boolean,
   termBetween: TermBetween,
-  /** Who is cancelled may be named in a list, and is given back what that grants it. */
-  hasHeirs = false,
+  /** Locks may have heirs; null: they have none. */
+  heirs: GoneHeirs | null = null,
   minimum: Readonly<Record<string, number>> = GONE,
 ): Verdict {
   const findings = new Findings("who is gone holds nothing", minimum);
@@ -54,8 +60,9 @@ export function checkGone(
     const wait = type === "Got" ? byOwner.get(`${lock} ${owner ?? ""}`) : undefined;
     if (wait === undefined || isOpen(wait.owner)) continue;
     const sinceMs = callMs - wait.goneMs;
-    const isExact = wait.how === "cancelled" && !hasHeirs;
+    const isExact = wait.how === "cancelled" && heirs === null;
     if (sinceMs < (isExact ? 0 : GIVE_BACK_MS)) continue;
+    if (heirs?.isPresumed(lock, wait.owner) === true) continue;
     if (wait.how === "closed") {
       const isOne = termBetween(wait.partition, wait.askedMs, returnMs) !== null;
       if (!wait.isAtLeader || !isOne) continue;
