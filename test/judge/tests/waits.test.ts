@@ -171,10 +171,6 @@ t.test("5 P-183 no wake-up of a waiter is lost", (t) => {
   t.end();
 });
 
-function isNamed(words: string): (lock: string, owner: string) => boolean {
-  return (name, owner) => `${name} ${owner}` === words;
-}
-
 t.test("6 P-182 who is gone holds nothing (Q9)", (t) => {
   const gone = (how: GoneWait["how"], more: Partial<GoneWait> = {}): GoneWait => {
     const at = { partition: 1, askedMs: 0, goneMs: 100, how, isAtLeader: true };
@@ -187,7 +183,9 @@ t.test("6 P-182 who is gone holds nothing (Q9)", (t) => {
     term: number | null = 1,
     presumed: string | null = null,
   ): string => {
-    const heirs = presumed === null ? null : { isPresumed: isNamed(`lock r ${presumed}`) };
+    const isPresumed = (name: string, owner: string, atMs: number): boolean =>
+      `${name} ${owner}` === `lock r ${presumed}` && atMs >= 2600;
+    const heirs = presumed === null ? null : { isPresumed };
     const lines: Line[] = [[readMs, readMs + 1, "b", lock("get-lock", "", "Got 3 a 100")]];
     const minimum = { "cancelled waits": 1 };
     const waits = [wait, gone("cancelled", { owner: "z" })];
@@ -204,6 +202,8 @@ t.test("6 P-182 who is gone holds nothing (Q9)", (t) => {
   t.equal(judge(gone("cancelled"), 101, false, 1, "z"), "pass", "an heir gives it back");
   t.equal(judge(gone("cancelled"), 2700, false, 1, "z"), "fail", "an heir that keeps it");
   t.equal(judge(gone("cancelled"), 2700, false, 1, "a"), "pass", "Q15 to the end of the list");
+  const early = gone("cancelled", { goneMs: -100 });
+  t.equal(judge(early, 2500, false, 1, "a"), "fail", "before the list made it the holder");
   t.equal(judge(gone("cancelled"), 90), "pass", "before the answer");
   t.equal(judge(gone("cancelled"), 101, true), "pass", "it asked again");
   t.equal(judge(gone("closed"), 200), "pass", "it takes a commit to give it back");

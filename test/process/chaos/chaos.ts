@@ -102,7 +102,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     await elections.take();
     const deadline = performance.now() + options.durationMs;
     const clients = workload.run(options.clients);
-    const waits = new Waits(nodes, workload, prng, isRanged);
+    const waits = new Waits(nodes, workload, prng, isRanged, options);
     const changes = ranges?.run();
     const backups =
       place === null ? null : new ChaosBackups(nodes, place, prng.fork("backups"), isRanged);
@@ -124,7 +124,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     const recorded = history.history(performance.now());
     const verdicts = [
       ...judge(recorded, isRanged),
-      ...[peace, ...waits.verdicts(recorded, options)],
+      ...[peace, ...waits.verdicts(recorded)],
       workload.store.verdict(),
       effects(options, faults, nodes, terms),
       served(unserved, stuck),
@@ -148,11 +148,17 @@ class Waits {
   private readonly heirs: HeirTally;
   private readonly running: Promise<unknown>;
 
-  constructor(nodes: ChaosNodes, workload: ChaosWorkload, prng: Prng, isRanged: boolean) {
+  constructor(
+    nodes: ChaosNodes,
+    workload: ChaosWorkload,
+    prng: Prng,
+    isRanged: boolean,
+    options: ChaosOptions,
+  ) {
     const eraAt = (nowMs: number): number => workload.eraAt(nowMs);
     this.waiting = new WaitingClients(nodes, prng.fork("waiting"), eraAt);
     this.watchers = new ChaosWatchers(nodes, prng.fork("watchers"), eraAt, isRanged);
-    this.heirs = new HeirTally(nodes);
+    this.heirs = new HeirTally(nodes, options);
     let isOver = false;
     this.running = Promise.all([
       this.waiting.run(WAITING).finally(() => (isOver = true)),
@@ -178,10 +184,10 @@ class Waits {
     return verdict;
   }
 
-  verdicts(history: History, options: ChaosOptions): readonly Verdict[] {
+  verdicts(history: History): readonly Verdict[] {
     const { waiting, watchers, heirs } = this;
     const told = checkToldStreams(watchers.streams, history, waiting.grants);
-    return [told, waiting.times.verdict(), heirs.verdict(options)];
+    return [told, waiting.times.verdict(), heirs.verdict()];
   }
 }
 

@@ -7,6 +7,7 @@
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { closeSync, mkdirSync, openSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
+import { metricsOf } from "../cluster/metrics.js";
 import {
   ServerProcess,
   endAll,
@@ -283,11 +284,8 @@ export class ChaosNodes {
   }
 
   /** What a node counts, by name with labels. Rejects where it does not answer. */
-  async metrics(node: number): Promise<ReadonlyMap<string, number>> {
-    const url = `http://127.0.0.1:${this.ports.get(node)?.http}/metrics`;
-    const text = await (await fetch(url, { signal: AbortSignal.timeout(3000) })).text();
-    const lines = text.matchAll(/^(\w+(?:\{[^}]*\})?) ([0-9.e+-]+)$/gm);
-    return new Map([...lines].map(([, name = "", value]) => [name, Number(value)]));
+  metrics(node: number): Promise<ReadonlyMap<string, number>> {
+    return metricsOf(`127.0.0.1:${this.ports.get(node)?.http}`);
   }
 
   async end(): Promise<void> {

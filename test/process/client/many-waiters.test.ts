@@ -10,8 +10,8 @@ import t, { type Test } from "tap";
 import { Prng } from "../../../src/base/prng.js";
 import { SvcClient, SvcError } from "../../../src/client/mod.js";
 import { HeldTimes } from "../../judge/checkers/waits/held-times.js";
+import { HANDED_TO_HEIRS, leaderAmong, metricsOf } from "../cluster/metrics.js";
 import {
-  type Addresses,
   endAll,
   foundersOf,
   freePorts,
@@ -50,24 +50,6 @@ function start(
     ...[`--initial-cluster=${foundersOf(ports.slice(NODES))}`, "--initial-cluster-partitions=1"],
     ...[`--storage-path=${join(path, `node-${at + 1}`)}`, "--log-level=warn"],
   ]);
-}
-
-/** The node that leads the locks, by what it says itself. */
-async function leaderAt(addresses: readonly Addresses[]): Promise<number | undefined> {
-  for (let tries = 0; tries < 100; tries++) {
-    for (const [at, { http }] of addresses.entries()) {
-      const text = await (await fetch(`http://${http}/metrics`)).text();
-      if (text.includes('svc_raft_is_leader{partition="1"} 1')) return at;
-    }
-    await sleep(50);
-  }
-  return undefined;
-}
-
-/** Locks that a node handed over along lists of heirs. */
-async function handedToHeirs({ http }: Addresses): Promise<number> {
-  const text = await (await fetch(`http://${http}/metrics`)).text();
-  return Number(/^svc_lock_handoffs_total\{path="heir"\} (\d+)$/m.exec(text)?.[1]);
 }
 
 async function manyWait(t: Test, flags: readonly string[]): Promise<void> {
@@ -123,9 +105,11 @@ async function manyWait(t: Test, flags: readonly string[]): Promise<void> {
   void all.then(() => (isOver = true));
   while (granted < BEFORE_KILL && !isOver) await sleep(5);
   t.notOk(isOver, "the leader is killed while they wait");
-  const leader = await leaderAt(addresses);
+  const shown = addresses.map(({ http }) => http);
+  const leader = await leaderAmong(shown, 1);
   t.ok(leader !== undefined, "somebody leads");
-  const toHeirs = await handedToHeirs(addresses[leader ?? 0] as Addresses);
+  const counted = await metricsOf(shown[leader ?? 0] as string);
+  const toHeirs = counted.get(HANDED_TO_HEIRS) ?? 0;
   t.equal(toHeirs > 0, flags.length > 0, `${toHeirs} hand-overs along lists of heirs`);
   const atKill = granted;
   await nodes[leader ?? 0]?.kill();

@@ -6,6 +6,8 @@
  * meanwhile began with one election, which nobody's call could meet; those after it count like others', as the moves do
  * that are told from them.
  */
+import { Increases } from "./metrics.js";
+
 /** Nodes whose metrics can be read: name with labels, and value. */
 interface MeteredNodes {
   readonly ids: readonly number[];
@@ -32,7 +34,7 @@ export function unplanned({ terms, ordered, stills }: Elections): number {
 
 export class ElectionTally {
   private readonly terms = new Map<string, number>();
-  private readonly counted = new Map<string, number>();
+  private readonly counted = new Increases();
   private hasBegun = false;
 
   constructor(private readonly nodes: MeteredNodes) {}
@@ -45,8 +47,9 @@ export class ElectionTally {
       for (const [name, value] of metrics) {
         if (name.startsWith("svc_raft_term{")) found.terms += this.rise(this.terms, name, value);
         const isMoved = name.startsWith("svc_leader_transfers") && name.includes('"moved"');
-        if (isMoved) found.ordered += this.increase(`${id} ${name}`, value);
-        if (name === "svc_late_ticks_total") found.stills += this.increase(`${id} ${name}`, value);
+        if (isMoved) found.ordered += this.counted.of(`${id} ${name}`, value);
+        if (name === "svc_late_ticks_total")
+          found.stills += this.counted.of(`${id} ${name}`, value);
       }
     }
     this.hasBegun = true;
@@ -60,11 +63,5 @@ export class ElectionTally {
     known.set(name, value);
     if (before !== undefined) return value - before;
     return this.hasBegun ? Math.max(0, value - FIRST_TERM) : 0;
-  }
-
-  private increase(name: string, value: number): number {
-    const before = this.counted.get(name) ?? 0;
-    this.counted.set(name, value);
-    return value < before ? value : value - before;
   }
 }

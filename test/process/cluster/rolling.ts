@@ -7,6 +7,7 @@
  */
 import { join } from "node:path";
 import { GrpcCaller, type Json, type ServiceName } from "../contract/wire.js";
+import { metricsOf } from "./metrics.js";
 import {
   type Addresses,
   ServerProcess,
@@ -165,10 +166,9 @@ export class Rolling {
   /** Sum of the terms of all groups: it grows with every change of a leader. */
   async terms(): Promise<number> {
     const id = this.avoided === 1 ? 2 : 1;
-    const answer = await fetch(`http://${String(this.http.get(id))}/metrics`);
     let sum = 0;
-    for (const line of (await answer.text()).split("\n")) {
-      if (line.startsWith("svc_raft_term")) sum += Number(line.split(" ")[1]);
+    for (const [name, value] of await metricsOf(String(this.http.get(id)))) {
+      if (name.startsWith("svc_raft_term")) sum += value;
     }
     return sum;
   }

@@ -165,7 +165,8 @@ export class Call implements OpenCall {
   }
 }
 
-function words(value: unknown): string {
+/** The beginning of it, for the words of a run. */
+export function words(value: unknown): string {
   return JSON.stringify(value, (_name, part: unknown) =>
     typeof part === "bigint" ? `${part}` : part,
   ).slice(0, 160);

@@ -58,8 +58,8 @@ export class HeirTap {
   /** Stretches in which a list was orphaned, by lock. */
   private readonly stretches = new Map<string, { fromMs: number; toMs: number }[]>();
   private readonly lastMs = new Map<string, number>();
-  /** Lock and owner of presumed holders. */
-  private readonly presumed = new Set<string>();
+  /** Since when (ms), by lock and owner of presumed holders. */
+  private readonly presumed = new Map<string, number>();
   /** When a command was proposed first in its term: its entry got its time no sooner (ms). */
   private readonly proposedMs = new Map<string, number>();
   /** Grants upon whose release the next holder was told ahead of what was applied. */
@@ -215,8 +215,8 @@ export class HeirTap {
   }
 
   /** The owner was made the holder by a list that had outlived its leader, wherever it was itself. */
-  isPresumed(lock: string, owner: string): boolean {
-    return this.presumed.has(`${lock} ${owner}`);
+  isPresumed(lock: string, owner: string, atMs: number): boolean {
+    return (this.presumed.get(`${lock} ${owner}`) ?? Infinity) <= atMs;
   }
 
   /** The attempts among which an order has to be searched for. */
@@ -310,7 +310,7 @@ export class HeirTap {
     this.record(resource, owner, token, grantNow, sinceMs);
     // It is presumed to hold it to that end, whatever it was told before (Q15).
     if (!wasOrphaned) return;
-    this.presumed.add(`${lock} ${owner}`);
+    if (!this.presumed.has(`${lock} ${owner}`)) this.presumed.set(`${lock} ${owner}`, sinceMs);
     const presumed = { kind: "try-extend", expiresMs, isPresumed: true } as const;
     this.record(resource, owner, token, presumed, sinceMs);
   }

@@ -16,6 +16,7 @@ import { outcomesOf } from "../../judge/answers.js";
 import type { HistoryRecorder, Outcome } from "../../judge/history.js";
 import { type LockOperation, type LockResult, objectOf } from "../../judge/operation.js";
 import type { GoneWait } from "../../judge/checkers/waits/gone-holds-nothing.js";
+import { words } from "../clients/call.js";
 import type { Life } from "../world/process.js";
 import type { OpenCall, Running, Server } from "../world/server.js";
 import type { World } from "../world/world.js";
@@ -212,10 +213,7 @@ export class WaitCall implements OpenCall {
     const { server, world, name } = this.parts;
     this.isOpen = false;
     server.closeCall(this);
-    const words = JSON.stringify(outcome, (_name, part: unknown) =>
-      typeof part === "bigint" ? `${part}` : part,
-    );
-    world.say(0, `#${this.id} ${name} ends: ${words.slice(0, 160)}`);
+    if (world.trace.hasWords) world.say(0, `#${this.id} ${name} ends: ${words(outcome)}`);
     this.onEnd(outcome, isGone);
   }
 }

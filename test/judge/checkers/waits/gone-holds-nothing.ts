@@ -31,8 +31,8 @@ export interface GoneWait {
 }
 
 export interface GoneHeirs {
-  /** By a list that outlived its leader the owner was made the holder, whatever became of its wait. */
-  readonly isPresumed: (lock: string, owner: string) => boolean;
+  /** By then a list that outlived its leader had made the owner the holder, whatever became of its wait. */
+  readonly isPresumed: (lock: string, owner: string, atMs: number) => boolean;
 }
 
 export function checkGone(
@@ -62,7 +62,7 @@ export function checkGone(
     const sinceMs = callMs - wait.goneMs;
     const isExact = wait.how === "cancelled" && heirs === null;
     if (sinceMs < (isExact ? 0 : GIVE_BACK_MS)) continue;
-    if (heirs?.isPresumed(lock, wait.owner) === true) continue;
+    if (heirs?.isPresumed(lock, wait.owner, returnMs) === true) continue;
     if (wait.how === "closed") {
       const isOne = termBetween(wait.partition, wait.askedMs, returnMs) !== null;
       if (!wait.isAtLeader || !isOne) continue;

@@ -3,6 +3,7 @@
  * while its leader works, is cut off from its majority, and is killed.
  */
 import t, { type Test } from "tap";
+import { HANDED_TO_HEIRS, leaderAmong, metricsOf } from "../../cluster/metrics.js";
 import { endAll, sleep } from "../../cluster/server-process.js";
 import { PlacedNodes } from "../../placement/placed-nodes.js";
 import { PlacedCallers } from "../placed-callers.js";
@@ -126,36 +127,27 @@ function oneAfterTheOther(t: Test, { grants }: Hot): void {
   t.same(overlaps, [], "Q2 one holder at a time, tokens grow");
 }
 
-async function metric(nodes: PlacedNodes, name: string): Promise<number> {
-  let sum = 0;
-  for (const id of nodes.running) {
-    const { http } = await nodes.addresses(id);
-    const text = await (await fetch(`http://${http}/metrics`)).text();
-    for (const line of text.split("\n")) {
-      if (line.startsWith(`${name} `)) sum += Number(line.slice(name.length));
-    }
-  }
-  return sum;
+/** Those of `ids`, where their metrics are. */
+async function shown(nodes: PlacedNodes, ids: readonly number[]): Promise<string[]> {
+  const addresses = await Promise.all(ids.map((id) => nodes.addresses(id)));
+  return addresses.map(({ http }) => http);
 }
 
-async function leaderOf(nodes: PlacedNodes, hot: Hot): Promise<number> {
-  for (let tries = 0; tries < 200; tries++) {
-    const { route } = await hot.call(nodes.running[0] as number, "get-info", {
-      resource: RESOURCE,
-    });
-    for (const id of nodes.running) {
-      const { grpc } = await nodes.addresses(id);
-      if (String((route as Json | undefined)?.["endpoint"]).endsWith(grpc)) return id;
-    }
-    await sleep(50);
-  }
-  throw new Error("nobody leads the lock");
+async function handedToHeirs(nodes: PlacedNodes): Promise<number> {
+  const counted = await Promise.all((await shown(nodes, nodes.running)).map(metricsOf));
+  return counted.reduce((sum, metrics) => sum + (metrics.get(HANDED_TO_HEIRS) ?? 0), 0);
+}
+
+async function leaderOf(nodes: PlacedNodes): Promise<number> {
+  const { running } = nodes;
+  const at = await leaderAmong(await shown(nodes, running), 1);
+  if (at === undefined) throw new Error("nobody leads the lock");
+  return running[at] as number;
 }
 
 async function handedOver(t: Test, nodes: PlacedNodes, hot: Hot): Promise<void> {
-  const name = 'svc_lock_handoffs_total{path="heir"}';
-  for (let tries = 0; tries < 300 && (await metric(nodes, name)) < 100; tries++) await sleep(50);
-  t.ok((await metric(nodes, name)) >= 100, "along lists of heirs");
+  for (let tries = 0; tries < 300 && (await handedToHeirs(nodes)) < 100; tries++) await sleep(50);
+  t.ok((await handedToHeirs(nodes)) >= 100, "along lists of heirs");
   t.comment(`${hot.retries} were told to come again`);
   const info = await hot.call(1, "get-info", { resource: RESOURCE });
   t.match(info, { type: Type.got, waiters: Number }, "L10 read while it changes hands");
@@ -164,7 +156,7 @@ async function handedOver(t: Test, nodes: PlacedNodes, hot: Hot): Promise<void> 
 async function cutOff(t: Test, nodes: PlacedNodes, hot: Hot): Promise<void> {
   let granted = 0;
   for (let tries = 0; tries < 10 && granted === 0; tries++) {
-    const leader = await leaderOf(nodes, hot);
+    const leader = await leaderOf(nodes);
     const others = nodes.running.filter((id) => id !== leader);
     for (const id of others) nodes.node(id).signal("SIGSTOP");
     const sinceMs = performance.now();
@@ -185,7 +177,7 @@ async function cutOff(t: Test, nodes: PlacedNodes, hot: Hot): Promise<void> {
 }
 
 async function killed(t: Test, nodes: PlacedNodes, hot: Hot): Promise<void> {
-  const leader = await leaderOf(nodes, hot);
+  const leader = await leaderOf(nodes);
   await nodes.kill(leader);
   const killedMs = performance.now();
   const seen = new Set<unknown>();
@@ -214,7 +206,7 @@ t.test("three nodes with heirs", async (t) => {
     return nodes.end();
   });
   const hot = new Hot(nodes, callers);
-  hot.start(CLIENTS, [await leaderOf(nodes, hot)]);
+  hot.start(CLIENTS, [await leaderOf(nodes)]);
   await t.test("Q15 Q16 a hot lock is handed over", (t) => handedOver(t, nodes, hot));
   await t.test("Q12 Q16 its leader is cut off", (t) => cutOff(t, nodes, hot));
   await t.test("Q15 its leader is killed", (t) => killed(t, nodes, hot));
