@@ -64,6 +64,8 @@ export class SimDisk {
   isFull = false;
   /** Nothing answers before this time. */
   hungUntilMs = 0;
+  /** What was asked for while it hung ends then, also if it hangs no more. */
+  lateUntilMs = 0;
   /** Every call takes so many times as long. */
   slowness = 1;
   /** The next write or sync fails. */
@@ -183,6 +185,7 @@ export class SimDisk {
     const { prng, temper, world } = this;
     let delay = baseMs * this.slowness * (0.5 + prng.below(1024) / 1024);
     if (temper.slowPerMillion > 0 && prng.below(1_000_000) < temper.slowPerMillion) delay *= 20;
+    this.lateUntilMs = Math.max(this.lateUntilMs, this.hungUntilMs);
     return Math.max(delay, this.hungUntilMs - world.nowMs + delay);
   }
 

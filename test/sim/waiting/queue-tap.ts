@@ -391,13 +391,16 @@ function attemptOf(
   return between < 0n ? -1 : Number(between > 0n);
 }
 
-/** A later try of that heir waits there. */
+/** A later try of that heir waits there, and no try of another acquire beside it, nor one of none. */
 function isBack({ named }: Tapped, queue: SeenQueue, heir: Told): boolean {
+  let isBack = false;
   for (const [{ place, isGone }, { waitId, attempt }] of named) {
     if (isGone || place.queue !== queue || place.owner !== heir.owner) continue;
-    if (waitId === heir.waitId && attempt > heir.attempt) return true;
+    // Of who shares its place the leader does not know which acquire is back.
+    if (waitId !== heir.waitId) return false;
+    isBack ||= attempt > heir.attempt;
   }
-  return false;
+  return isBack;
 }
 
 function nameOf(resource: string, isEphemeral: boolean): string {

@@ -167,6 +167,10 @@ export class WaitWorld {
     const lockEntries = new Map(this.lockEntries);
     const entries = new Map(this.entries);
     const tries = new Map(this.tap.triesOf);
+    // Whose members are not all able to confirm what they have does not sleep (P-013).
+    const isAble = servers.every(({ disk, rows }) => {
+      return Math.max(disk.lateUntilMs, rows.lateUntilMs) <= world.nowMs;
+    });
     const slept = this.sleepers(QUIET_MS);
     const { quiesceAfterMs = 0 } = plan.host;
     const since = (now: Map<number, number>, then: Map<number, number>, at: number): number =>
@@ -186,7 +190,7 @@ export class WaitWorld {
           lockEntriesBefore: lockEntries.get(partition) ?? 0,
           lockEntries: since(this.lockEntries, lockEntries, partition),
           tries: since(this.tap.triesOf, tries, partition),
-          maySleep: wasQuiet && quiesceAfterMs > 0,
+          maySleep: wasQuiet && isAble && quiesceAfterMs > 0,
           sleeps: slept.has(group),
         });
       }
