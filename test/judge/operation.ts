@@ -128,6 +128,8 @@ export interface LockResult {
   readonly owner: string | null;
   /** null: the front end does not show it. */
   readonly expiresInMs: number | null;
+  /** More of its lease may be left than `expiresInMs`, never less. */
+  readonly isAtLeast?: boolean;
   /** Of a try-lock that could wait; absent where that is not known. */
   readonly waitedMs?: number | null;
   readonly leaseLeftMs?: number | null;

@@ -208,6 +208,8 @@ t.test(
     t.equal(judged(lines, { grants }), "fail", "one that was not");
     const late: Line = [90, 91, "d", lock("get-lock", "", "Got 0 a 925")];
     t.equal(judged([...lines, late], { grants, handedOn: [0n] }), "fail", "who asks later");
+    const long: Line = [2, 80, "d", lock("get-lock", "", "Got 0 a 1002")];
+    t.equal(judged([...lines, long], { grants, handedOn: [0n] }), "fail", "more than its lease");
     t.end();
   },
 );

@@ -45,17 +45,21 @@ export function mayRun(lease: Lease, time: LeaseTime, fromMs: number): boolean {
   return time.elapsedMinMs(lease.startMaxMs, fromMs) - ROUNDING_MS < lease.leaseMs;
 }
 
-/** True when `remainingMs` can be what is left of the lease at one instant in [fromMs, toMs]. */
+/**
+ * True when `remainingMs` can be what is left of the lease at one instant in [fromMs, toMs], or, if `isAtLeast`, more than
+ * that is left.
+ */
 export function mayRemain(
   lease: Lease,
   time: LeaseTime,
   fromMs: number,
   toMs: number,
   remainingMs: number,
+  isAtLeast = false,
 ): boolean {
   const most = lease.leaseMs - time.elapsedMinMs(lease.startMaxMs, fromMs) + ROUNDING_MS;
   const least = lease.leaseMs - time.elapsedMaxMs(lease.startMinMs, toMs) - ROUNDING_MS;
-  return remainingMs >= 0 && remainingMs <= most && remainingMs >= least;
+  return remainingMs >= 0 && remainingMs <= most && (isAtLeast || remainingMs >= least);
 }
 
 /** True when `retentionMs` may have passed since the lease was over. */

@@ -338,8 +338,9 @@ export class LockModel implements Model<LockState> {
     if (!this.isHeld(state, step) || state.grant?.owner !== result.owner) return [];
     const { lease } = state.grant;
     const { time } = this.options;
-    const { expiresInMs } = result;
-    if (expiresInMs !== null && !mayRemain(lease, time, step.fromMs, step.toMs, expiresInMs)) {
+    const { expiresInMs, isAtLeast = false } = result;
+    const { fromMs, toMs } = step;
+    if (expiresInMs !== null && !mayRemain(lease, time, fromMs, toMs, expiresInMs, isAtLeast)) {
       return [];
     }
     const same = this.withToken(state, result.token);

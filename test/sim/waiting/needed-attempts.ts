@@ -10,7 +10,7 @@
  * repeated, by its holder or by force, counts from the holder's first try where the next holder was
  * told upon that one, ahead of what is durable (Q15); elsewhere each counts for itself. 4. How much of a
  * lease is left a reader is told as of his answer: of a grant that was handed on ahead of what is
- * durable that may be less than when it was the last one, and is not looked at.
+ * durable that may be less than when it was the last one, and is never more.
  */
 import {
   type Attempt,
@@ -64,7 +64,7 @@ function readAhead(attempt: Attempt, known: KnownGrants): Attempt {
   const token = operation.kind === "get-lock" ? tokenOf(attempt, "Got") : null;
   if (token === null || outcome?.kind !== "ok") return attempt;
   if (!known.isHandedOn(objectOf(operation) ?? "", token)) return attempt;
-  const result = { ...(outcome.result as LockResult), expiresInMs: null };
+  const result = { ...(outcome.result as LockResult), isAtLeast: true };
   return { ...attempt, outcome: { ...outcome, result } };
 }
 
