@@ -182,10 +182,11 @@ t.test("6 P-182 who is gone holds nothing (Q9)", (t) => {
     isOpen = false,
     term: number | null = 1,
     presumed: string | null = null,
+    held: { proposedMs: number; appliedMs: number } | null = null,
   ): string => {
     const isPresumed = (name: string, owner: string, atMs: number): boolean =>
       `${name} ${owner}` === `lock r ${presumed}` && atMs >= 2600;
-    const heirs = presumed === null ? null : { isPresumed };
+    const heirs = presumed === null ? null : { isPresumed, heldBy: () => held };
     const lines: Line[] = [[readMs, readMs + 1, "b", lock("get-lock", "", "Got 3 a 100")]];
     const minimum = { "cancelled waits": 1 };
     const waits = [wait, gone("cancelled", { owner: "z" })];
@@ -214,6 +215,12 @@ t.test("6 P-182 who is gone holds nothing (Q9)", (t) => {
     "word may be lost on its way",
   );
   t.equal(judge(gone("closed"), 3000, false, null), "pass", "the next leader knows nothing of it");
+  const late = gone("closed");
+  const onItsWay = { proposedMs: 90, appliedMs: 3000 };
+  t.equal(judge(late, 3100, false, 1, "z", onItsWay), "pass", "it was on its way when it went");
+  t.equal(judge(late, 5600, false, 1, "z", onItsWay), "fail", "and is not given back");
+  const begun = { proposedMs: 110, appliedMs: 3000 };
+  t.equal(judge(late, 3100, false, 1, "z", begun), "fail", "it began when it was gone");
   const none = checkGone(historyOf([]), [], () => false, oneTerm, null, { "cancelled waits": 1 });
   t.equal(none.kind, "vacuous");
   t.end();

@@ -60,6 +60,8 @@ export class HeirTap {
   private readonly lastMs = new Map<string, number>();
   /** Since when (ms), by lock and owner of presumed holders. */
   private readonly presumed = new Map<string, number>();
+  /** Of whoever was made the holder last, by lock and owner (ms). */
+  private readonly made = new Map<string, { proposedMs: number; appliedMs: number }>();
   /** When a command was proposed first in its term: its entry got its time no sooner (ms). */
   private readonly proposedMs = new Map<string, number>();
   /** Grants upon whose release the next holder was told ahead of what was applied. */
@@ -219,6 +221,11 @@ export class HeirTap {
     return (this.presumed.get(`${lock} ${owner}`) ?? Infinity) <= atMs;
   }
 
+  /** When the command that made the owner the holder last was proposed, and when it was applied. */
+  heldBy(lock: string, owner: string): { proposedMs: number; appliedMs: number } | null {
+    return this.made.get(`${lock} ${owner}`) ?? null;
+  }
+
   /** The attempts among which an order has to be searched for. */
   needed(attempts: readonly Attempt[]): Attempt[] {
     const nothing: ReadonlySet<bigint> = new Set();
@@ -299,8 +306,10 @@ export class HeirTap {
       const release = { kind: "try-unlock", expiresMs: 0, isGiveBack: true } as const;
       if (owner !== "") this.record(resource, owner, outcome.token, release, nowMs);
     }
-    if (deed.kind === "try" || now?.isHeld !== true || now.base.token === before) return;
+    if (now?.isHeld !== true || now.base.token === before) return;
     const { owner, token } = now.base;
+    this.made.set(`${lock} ${owner}`, { proposedMs: sinceMs, appliedMs: nowMs });
+    if (deed.kind === "try") return;
     // Its lease runs from here on: never shorter than it was told.
     const grant = this.grants.get(`${lock} ${token}`);
     if (grant !== undefined) grant.decidedMs = Math.max(grant.decidedMs, nowMs);

@@ -6,7 +6,8 @@
  * Judged by whoever reads the lock later. Invariants: 1. An owner that asked again may hold the lock
  * for that. 2. A closed connection is judged where its node led the lock all the time and could give
  * back what it had granted. 3. Who is cancelled may be named in a list and is given back what that
- * grants it; by a list that outlives its leader it holds the lock to the end of that (Q15).
+ * grants it; by a list that outlives its leader it holds the lock to the end of that (Q15). 4. What
+ * was on its way to a list's heir when it went is given back once it is decided.
  */
 import type { History, LockOperation, LockResult } from "../../history.js";
 import { objectOf } from "../../operation.js";
@@ -33,6 +34,11 @@ export interface GoneWait {
 export interface GoneHeirs {
   /** By then a list that outlived its leader had made the owner the holder, whatever became of its wait. */
   readonly isPresumed: (lock: string, owner: string, atMs: number) => boolean;
+  /** When the command that made the owner the holder last was proposed, and when it was applied (ms). */
+  readonly heldBy: (
+    lock: string,
+    owner: string,
+  ) => { proposedMs: number; appliedMs: number } | null;
 }
 
 export function checkGone(
@@ -59,7 +65,9 @@ export function checkGone(
     }
     const wait = type === "Got" ? byOwner.get(`${lock} ${owner ?? ""}`) : undefined;
     if (wait === undefined || isOpen(wait.owner)) continue;
-    const sinceMs = callMs - wait.goneMs;
+    const held = heirs?.heldBy(lock, wait.owner) ?? null;
+    const wasOnItsWay = held !== null && held.proposedMs <= wait.goneMs;
+    const sinceMs = callMs - (wasOnItsWay ? Math.max(wait.goneMs, held.appliedMs) : wait.goneMs);
     const isExact = wait.how === "cancelled" && heirs === null;
     if (sinceMs < (isExact ? 0 : GIVE_BACK_MS)) continue;
     if (heirs?.isPresumed(lock, wait.owner, returnMs) === true) continue;
