@@ -93,6 +93,19 @@ t.test("13 retained revisions are changes, though merged: one entry may hold two
   t.end();
 });
 
+t.test("13 behind retained revisions a state that is compared may be the last one (W6)", (t) => {
+  const again = (merged: boolean) => (world: World, watch: ToldWatch) => {
+    const first = world.change(set, "k");
+    const last = world.change(expired, "k");
+    tell(watch, [first, last]);
+    tell(watch, [last], { merged });
+  };
+  const older = { kind: WatchKind.key, hasFrom: true };
+  t.same(judged(again(true), older), []);
+  t.same(judged(again(false), older), ["order"], "each change comes once");
+  t.end();
+});
+
 t.test(
   "13 what was gone when revisions were read is no gap; later ones are (seed 8501233)",
   (t) => {

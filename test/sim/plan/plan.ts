@@ -104,6 +104,8 @@ export interface PlanOverrides {
   readonly faults?: readonly FaultKind[];
   readonly without?: readonly number[];
   readonly members?: MemberPlan | null;
+  /** Settings of all nodes instead of those drawn. */
+  readonly host?: Partial<HostSettings>;
   /** Instead of what is drawn of backups, as far as it is given. */
   readonly backups?: Partial<BackupPlan>;
   /** Instead of what is drawn of key ranges, as far as it is given. */
@@ -316,6 +318,7 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
     groups,
     nodes: wanted,
     operations,
+    host: settings,
     ranges: moves,
     backups: taking,
     waits,
@@ -323,7 +326,7 @@ export function planOf(seed: number, profileName: string, overrides: PlanOverrid
     ...others
   } = overrides;
   const pool = groups === undefined ? {} : { initialPartitions: groups };
-  const host = { ...plan.host, ...pool, ...moves?.host };
+  const host = { ...plan.host, ...pool, ...moves?.host, ...settings };
   const size = wanted === undefined ? {} : foundersAmong(wanted);
   const weighed = weightsOf(operations, plan.operations);
   const moving = ranges === null ? null : { ...ranges, ...moves };

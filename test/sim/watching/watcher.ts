@@ -61,6 +61,8 @@ interface Slot {
   isCreated: boolean;
   /** Where each change is owed from, as long as that place is as it was. */
   owedAt: string;
+  /** What the place was like when the watch was asked for there: how far it is may be from then. */
+  askedAt: string;
   /** Nodes in a row that had not all of it. */
   refusals: number;
 }
@@ -167,7 +169,7 @@ export class Watcher {
     const ask = { kind, name, initial, noValues, only, hasFrom: isFrom };
     const id = `watch ${this.number}.${at} of ${name} (kind ${kind})`;
     const told = new ToldWatch(id, ask, changes, findings);
-    const none = { marks: [], watchId: 0, isCreated: false, owedAt: "", refusals: 0 };
+    const none = { marks: [], watchId: 0, isCreated: false, owedAt: "", askedAt: "", refusals: 0 };
     return { at, request, told, ...none };
   }
 
@@ -240,6 +242,7 @@ export class Watcher {
       }
     }
     slot.owedAt = isOwed ? place : "";
+    slot.askedAt = place;
     const request: WatchRequest = { ...slot.request, cursor: mark?.mark.cursor ?? null };
     link.create(watchId, request, () => {
       if (this.link !== link || slot.watchId !== watchId) return;
@@ -363,7 +366,8 @@ export class Watcher {
     // What it began with is no newer than it was.
     if (mark === null || (message.type === WatchMessageType.created && slot.marks.length > 0))
       return;
-    const place = this.places.get(message) ?? "";
+    const given = this.places.get(message) ?? "";
+    const place = given === slot.askedAt ? given : `${link.server.nodeId}/changed`;
     slot.marks.push({ mark, place, atMs: this.parts.world.nowMs });
     if (slot.marks.length > MARKS_MAX) slot.marks.shift();
   }

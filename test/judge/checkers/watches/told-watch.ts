@@ -147,8 +147,9 @@ export class ToldWatch {
       order.count("events");
       this.admissible(event);
       // Retained revisions are changes, merged where some are gone: of one entry's but the last
-      // never stood.
-      const isState = message.merged && !this.tellsRevisions && !this.owesGone;
+      // never stood. Behind them the state is compared as ever.
+      const isOfRevisions = this.tellsRevisions && !this.isToldAlready(event);
+      const isState = message.merged && !isOfRevisions && !this.owesGone;
       if (message.initial || isState) this.state(event, message);
       else this.change(event);
     }
@@ -159,6 +160,13 @@ export class ToldWatch {
     this.isScanning = false;
     this.tellsRevisions = false;
     return { cursor, standing: copyOf(this.standing) };
+  }
+
+  /** It is what was told of its name last. */
+  private isToldAlready(event: ToldEvent): boolean {
+    const known = this.standing.at.get(event.name);
+    const change = this.changes.of(sortOf(this.ask.kind), event.name)[known ?? -1];
+    return change !== undefined && this.matches(change, event);
   }
 
   private forget(): void {
