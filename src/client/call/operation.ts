@@ -38,6 +38,8 @@ export interface RestPlace<Request> {
   path(request: Request): string;
   /** JSON text, or null for no body. */
   body(request: Request): string | null;
+  /** The body without what only newer services know, where the operation can do without it. */
+  plainBody?(request: Request): string;
   /** A member that tells the operation's own answer from a problem document. */
   readonly marker?: string;
 }

@@ -227,6 +227,8 @@ export const tryLock: Operation<TryLockRequest, TryLockAnswer, LockGrant> = {
       const { waitId = 0n, tryNumber = 0n } = request;
       return restBody(request, { waitMs, waitId, try: tryNumber });
     },
+    // A note stays: whoever gives one is told that it would be lost.
+    plainBody: (request) => restBody(request),
   },
   write(request, writer) {
     writer.uint32(10).string(request.resource).uint32(18).bytes(request.owner);

@@ -3,7 +3,8 @@
  *
  * Owns an agent of the HTTP package, loaded when first needed. Invariants: 1. A refused connection
  * certainly had no effect; any other failure of the transport may have had one. 2. Nothing is
- * repeated here.
+ * repeated here but what an older service refused whole: it is said in older words, and so is what
+ * follows for a while.
  */
 import type { Agent } from "undici";
 import type { Try } from "../call/try.js";
@@ -29,6 +30,8 @@ type Undici = typeof import("undici");
 
 /** Connections per endpoint: one request at a time each. */
 const CONNECTIONS = 64;
+/** How long an endpoint that did not know a member is asked without it: it may be upgraded (ms). */
+const PLAIN_MS = 60_000;
 /** Failures before the request can have left, when a connection was being made. */
 const NOT_CONNECTED: ReadonlySet<string> = new Set(["ECONNREFUSED", "EHOSTUNREACH", "ENETUNREACH"]);
 /** Failures before the request can have left. */
@@ -55,6 +58,7 @@ export class RestNode implements TransportNode {
   private readonly settings: ClientSettings;
   private readonly onUnreachable: () => void;
   private loaded: Promise<readonly [Undici, Agent]> | null = null;
+  private plainUntilMs = Number.NEGATIVE_INFINITY;
   private closed = false;
 
   constructor(
@@ -112,6 +116,18 @@ export class RestNode implements TransportNode {
   }
 
   private async exchange(attempt: Try): Promise<Answer> {
+    const { rest } = attempt.operation;
+    const { body, plainBody = null } = rest;
+    const { platform } = this;
+    if (plainBody !== null && platform.nowMs() < this.plainUntilMs)
+      return this.ask(attempt, plainBody);
+    const answer = await this.ask(attempt, body);
+    if (plainBody === null || !isUnknownMember(answer)) return answer;
+    this.plainUntilMs = platform.nowMs() + PLAIN_MS;
+    return this.ask(attempt, plainBody);
+  }
+
+  private async ask(attempt: Try, bodyOf: (request: unknown) => string | null): Promise<Answer> {
     const { operation, request } = attempt;
     this.loaded ??= this.load();
     const [undici, agent] = await this.loaded;
@@ -119,7 +135,7 @@ export class RestNode implements TransportNode {
     const { token } = this.settings;
     if (token !== null) headers["authorization"] = `Bearer ${await this.tokenOf(token)}`;
     if (attempt.ended) throw new SvcError("ended", "nobody waits");
-    const body = operation.rest.body(request);
+    const body = bodyOf(request);
     if (body !== null) headers["content-type"] = "application/json";
     const stop = new AbortController();
     attempt.abandon = (): void => stop.abort();
@@ -178,6 +194,18 @@ export class RestNode implements TransportNode {
 export function neverLeft(code: string, syscall: unknown): boolean {
   if (NOT_CONNECTED.has(code)) return syscall === undefined || syscall === "connect";
   return NOT_SENT.has(code);
+}
+
+/** Whether the service did nothing because it does not know a member of the body. */
+function isUnknownMember({ status, text }: Answer): boolean {
+  if (status !== 400) return false;
+  try {
+    const problem = parseJson(text);
+    if (typeof problem !== "object" || problem === null || Array.isArray(problem)) return false;
+    return problem["code"] === "unknown-member";
+  } catch {
+    return false;
+  }
 }
 
 function settle(attempt: Try, answer: Answer, followRoutes: boolean): void {
