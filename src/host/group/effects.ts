@@ -272,7 +272,7 @@ export class EffectsExecutor {
   /** The one place where messages go out: to this node itself, or to another one. */
   private deliver(message: Message): void {
     if (message.to !== this.nodeId) return this.target.send(message);
-    const result = this.core.step(message);
-    if (!result.ok) assert(result.reason !== "peer-not-found", "this node is its own member");
+    // A vote for itself that was long on its way to the disk says nothing once it is no member.
+    this.core.step(message);
   }
 }

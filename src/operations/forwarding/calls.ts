@@ -9,8 +9,10 @@
  * "overloaded" are certain: nothing left this node. "lost" says nothing about the effect. 4. A peer
  * that does not answer holds half of what this node admits at most. 5. A node that stops says
  * farewell behind its last answer: what it was asked and has not answered, it did not take (C12).
- * 6. A farewell of a peer's former life, which may come late, names no call of the present link:
- * it says nothing of what its present life was asked.
+ * It says none to a life of a peer that may have lost an answer: with a link that was down here,
+ * which the peer need not have noticed, or in a lane without room. 6. A farewell of a peer's former
+ * life, which may come late, names no call of the present link: it says nothing of what its present
+ * life was asked.
  */
 import { assert } from "../../base/assert.js";
 import { ByteWriter } from "../../base/codec.js";
@@ -25,7 +27,8 @@ import {
   writeAnswer,
   writeCall,
 } from "../wire/calls.js";
-import { Draft, farewell, type Frame, type OutFrame } from "../wire/frames.js";
+import { Draft, type Frame, type OutFrame } from "../wire/frames.js";
+import { HeardCalls } from "./heard-calls.js";
 
 /** The lane to the other nodes on which calls and their answers travel. */
 export interface CallsPort {
@@ -88,9 +91,7 @@ class Call {
 interface Peer {
   /** The last call that was made before its link was last lost: it is asked none of them now. */
   formerId: number;
-  /** The last call of its that came here, and its epoch; 0: none. */
-  heardEpoch: number;
-  heardId: number;
+  readonly heard: HeardCalls;
   readonly calls: Draft;
   readonly answers: Draft;
   /** It said farewell: nothing reaches it until its link is up again. */
@@ -265,16 +266,14 @@ export class Calls {
   /** Calls of `node` came: it is there. */
   callsCame(node: number, { epoch, items }: Extract<Frame, { direction: "calls" }>): void {
     this.linkUp(node);
-    const peer = this.peer(node);
-    peer.heardEpoch = epoch;
-    peer.heardId = items.at(-1)?.id ?? 0;
+    this.peer(node).heard.came(epoch, items.at(-1)?.id ?? 0);
   }
 
-  /** Tells every peer whose answers all left that nothing else was taken, nor will be. */
+  /** Tells every peer whose answers all arrive that nothing else was taken, nor will be. */
   farewell(): void {
-    for (const [node, { answers, stalled, heardEpoch, heardId }] of this.peers) {
-      if (!answers.isEmpty || stalled.length > 0) continue;
-      this.ports.calls?.send(node, farewell(heardEpoch, heardId));
+    for (const [node, { answers, stalled, heard }] of this.peers) {
+      const frame = answers.isEmpty && stalled.length === 0 ? heard.farewell : null;
+      if (frame !== null) this.ports.calls?.send(node, frame);
     }
   }
 
@@ -295,6 +294,7 @@ export class Calls {
     peer.formerId = this.lastId;
     peer.answers.take();
     peer.stalled = [];
+    peer.heard.mayHaveLost();
     for (const [id, call] of [...this.open]) {
       if (call.to === node) this.end(id, { status: unsent.has(id) ? "unsent" : "lost" });
     }
@@ -311,9 +311,8 @@ export class Calls {
       const calls = new Draft("calls");
       const answers = new Draft("answers");
       const inFlight = { inFlight: 0, inFlightBytes: 0 };
-      const ids = { formerId: 0, heardEpoch: 0, heardId: 0 };
       const own = { calls, answers, isLeaving: false, stalled: [], stalledTries: 0 };
-      peer = { ...ids, ...own, ...inFlight };
+      peer = { formerId: 0, heard: new HeardCalls(), ...own, ...inFlight };
       this.peers.set(node, peer);
     }
     return peer;
@@ -357,7 +356,10 @@ export class Calls {
   private sendAnswers(to: number, bytes: Uint8Array): void {
     const peer = this.peer(to);
     if (peer.stalled.length === 0 && this.ports.calls?.send(to, bytes) === true) return;
-    if (peer.stalled.length >= STALLED_FRAMES_MAX) peer.stalled.shift();
+    if (peer.stalled.length >= STALLED_FRAMES_MAX) {
+      peer.stalled.shift();
+      peer.heard.mayHaveLost();
+    }
     peer.stalled.push(bytes);
     if (peer.stalled.length > 1) return;
     peer.stalledTries = 0;
@@ -374,8 +376,10 @@ export class Calls {
       peer.stalledTries = 0;
     }
     if (peer.stalled.length === 0) return;
-    if (++peer.stalledTries > STALLED_TRIES_MAX) peer.stalled = [];
-    else this.ports.timer.after(STALLED_RETRY_MS, () => this.sendStalled(to));
+    if (++peer.stalledTries > STALLED_TRIES_MAX) {
+      peer.stalled = [];
+      peer.heard.mayHaveLost();
+    } else this.ports.timer.after(STALLED_RETRY_MS, () => this.sendStalled(to));
   }
 
   private end(id: number, result: CallResult): void {

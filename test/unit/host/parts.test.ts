@@ -22,7 +22,7 @@ import { proof } from "../../../perf/micro/bench.js";
 import { comparisons } from "../../../perf/micro/host.js";
 import { ManualLog, ManualTimer, setCommand } from "../../doubles/host/world.js";
 import { DEFAULT_HOST_SETTINGS } from "../../doubles/default-settings.js";
-import { freshState, membershipOf } from "../../doubles/raft/fresh.js";
+import { freshState, membershipOf, message } from "../../doubles/raft/fresh.js";
 import { SILENT_METER } from "../../doubles/silent-meter.js";
 
 function waiter(sizeBytes: number, deadlineMs: number, results: ProposalResult[]): Waiter {
@@ -352,6 +352,63 @@ t.test("effects: hard state first, receipts in order, nothing before the disk", 
   core.propose([40]);
   t.throws(() => executor.run(), /payloads are those/, "P-043 the wrong bytes are noticed");
 });
+
+t.test(
+  "a vote for itself may be durable when it is no member any more (seed 9310146)",
+  async (t) => {
+    const timer = new ManualTimer();
+    const log = new ManualLog(timer);
+    log.automatic = false;
+    const core = new RaftCore(defaultConfig(1, 1), {
+      ...freshState(membershipOf([1, 2])),
+      ...{
+        termRuns: [{ first: 1, term: 1 }],
+        lastIndex: 1,
+        sizeRuns: [{ first: 1, sizeBytes: 0 }],
+      },
+      configChanges: [{ index: 1, kind: "configChangeV2" }],
+    });
+    const outbox = new LogOutbox(new AppendBudget(1 << 20));
+    const gone = {
+      version: 2,
+      transition: "auto",
+      operations: [{ kind: "remove", node: 1 }],
+    } as const;
+    const executor = new EffectsExecutor(
+      partitionId(1),
+      1,
+      core,
+      {
+        roleChanged: () => undefined,
+        payloadFor: () => new Uint8Array(0),
+        committed: () => void core.applyConfigChange(1, gone),
+        readCaptured: () => undefined,
+        readDropped: () => undefined,
+        rewritten: () => undefined,
+        appended: () => undefined,
+        send: () => undefined,
+        install: () => undefined,
+      },
+      outbox,
+      () => undefined,
+      { term: 1, vote: 0, commit: 0 },
+    );
+    const turn = (): void => {
+      executor.run();
+      outbox.submit(log);
+    };
+    core.campaign();
+    turn();
+    core.step(message("preVoteAnswer", { term: core.term + 1 }));
+    turn();
+    t.same([core.role, log.pending.length], ["candidate", 1], "its vote is on its way to the disk");
+    core.step(message("heartbeat", { term: core.term + 1, commit: 1 }));
+    turn();
+    t.same(core.membership.voters, [2]);
+    log.sync();
+    t.doesNotThrow(turn);
+  },
+);
 
 t.test("settings that do not fit together are refused", async (t) => {
   t.doesNotThrow(() => assertSettings(DEFAULT_HOST_SETTINGS));

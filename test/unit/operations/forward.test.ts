@@ -362,6 +362,41 @@ t.test("P-033 C12: the farewell of a former life, come late, is of no call of no
   t.equal(trio.open, 0);
 });
 
+t.test(
+  "P-033 C12: who may have lost an answer does not say farewell (seed 9310078 of placed)",
+  async (t) => {
+    for (const how of ["link", "no room"] as const) {
+      const trio = new Trio();
+      trio.moveAll(2);
+      const sent = (from: number, direction: string) =>
+        trio.sent.filter((one) => one.from === from && one.frame.direction === direction);
+      const lost = how === "link" ? "lost" : "refused";
+      trio.fate = ({ from, frame }) =>
+        from === 2 && frame.direction === "answers" ? lost : "arrives";
+      const answers = trio.post(1, set("a", "1"));
+      trio.world.settle();
+      t.equal(trio.proposals.length, 1, "it is carried out, and the answer is lost on a dead link");
+      // The node that asked has a link of its own, which was there all the time.
+      if (how === "link") {
+        trio.node(2).linkDown(1);
+        trio.node(2).linkUp(1);
+      } else trio.world.pass(2500);
+      trio.fate = () => "arrives";
+      t.match(trio.ask(1, set("b", "2")), { type: KvType.set });
+      trio.node(2)["serving"].calls.farewell();
+      trio.world.settle();
+      t.same(sent(2, "farewell"), [], how);
+      t.equal(sent(1, "calls").length, 2, "and nobody carries it out twice");
+      trio.world.pass(20_000);
+      t.match(answers, [{ type: KvType.mustRetry }]);
+      t.equal(trio.proposals.length, 2);
+      trio.node(2)["serving"].calls.callsCame(1, { direction: "calls", epoch: 99, items: [] });
+      trio.node(2)["serving"].calls.farewell();
+      t.equal(sent(2, "farewell").length, 1, "another life of that node lost nothing");
+    }
+  },
+);
+
 t.test("P-128: one bad item of a frame spoils nothing but itself", async (t) => {
   const trio = new Trio();
   trio.moveAll(2);
