@@ -1,10 +1,11 @@
 /**
  * One endpoint over REST.
  *
- * Owns an agent of the HTTP package, loaded when first needed. Invariants: 1. A refused connection
- * certainly had no effect; any other failure of the transport may have had one. 2. Nothing is
- * repeated here but what an older service refused whole: it is said in older words, and so is what
- * follows for a while.
+ * Owns two agents of the HTTP package, loaded when first needed. Invariants: 1. A refused
+ * connection certainly had no effect; any other failure of the transport may have had one. 2.
+ * Nothing is repeated here but what an older service refused whole: it is said in older words, and
+ * so is what follows for a while. 3. What the service may let wait for long has connections of its
+ * own: it holds up no release and no renewal.
  */
 import type { Agent } from "undici";
 import type { Try } from "../call/try.js";
@@ -28,7 +29,7 @@ import type { TransportNode } from "../call/try.js";
 
 type Undici = typeof import("undici");
 
-/** Connections per endpoint: one request at a time each. */
+/** Connections per endpoint, and as many for what waits: one request at a time each. */
 const CONNECTIONS = 64;
 /** How long an endpoint that did not know a member is asked without it: it may be upgraded (ms). */
 const PLAIN_MS = 60_000;
@@ -46,6 +47,12 @@ const NOT_SENT: ReadonlySet<string> = new Set([
   "CERT_HAS_EXPIRED",
 ]);
 
+interface Loaded {
+  readonly undici: Undici;
+  readonly prompt: Agent;
+  /** For requests that may wait at the service. */
+  readonly waiting: Agent;
+}
 interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
@@ -57,7 +64,7 @@ export class RestNode implements TransportNode {
   private readonly endpoint: Endpoint;
   private readonly settings: ClientSettings;
   private readonly onUnreachable: () => void;
-  private loaded: Promise<readonly [Undici, Agent]> | null = null;
+  private loaded: Promise<Loaded> | null = null;
   private plainUntilMs = Number.NEGATIVE_INFINITY;
   private closed = false;
 
@@ -93,12 +100,12 @@ export class RestNode implements TransportNode {
       .catch((error: unknown) => attempt.failed(this.failure(error, attempt.left)));
   }
 
-  private async load(): Promise<readonly [Undici, Agent]> {
+  private async load(): Promise<Loaded> {
     const undici = await import("undici");
     const { ca, cert, key, insecure } = this.settings.tls;
     const pem = (text: string | Uint8Array | undefined): Buffer | undefined =>
       text === undefined ? undefined : Buffer.from(text);
-    const agent = new undici.Agent({
+    const options = {
       connections: CONNECTIONS,
       pipelining: 1,
       headersTimeout: 0,
@@ -110,9 +117,10 @@ export class RestNode implements TransportNode {
         key: pem(key),
         rejectUnauthorized: insecure !== true,
       },
-    });
-    if (this.closed) await agent.destroy();
-    return [undici, agent];
+    };
+    const [prompt, waiting] = [new undici.Agent(options), new undici.Agent(options)];
+    if (this.closed) await Promise.all([prompt.destroy(), waiting.destroy()]);
+    return { undici, prompt, waiting };
   }
 
   private async exchange(attempt: Try): Promise<Answer> {
@@ -130,7 +138,7 @@ export class RestNode implements TransportNode {
   private async ask(attempt: Try, bodyOf: (request: unknown) => string | null): Promise<Answer> {
     const { operation, request } = attempt;
     this.loaded ??= this.load();
-    const [undici, agent] = await this.loaded;
+    const { undici, prompt, waiting } = await this.loaded;
     const headers: Record<string, string> = {};
     const { token } = this.settings;
     if (token !== null) headers["authorization"] = `Bearer ${await this.tokenOf(token)}`;
@@ -143,7 +151,7 @@ export class RestNode implements TransportNode {
     attempt.left = true;
     const response = await undici.request(this.endpoint.url + operation.rest.path(request), {
       method: operation.rest.method,
-      dispatcher: agent,
+      dispatcher: operation.waits?.(request) === true ? waiting : prompt,
       headers,
       body,
       signal: stop.signal,
@@ -183,7 +191,7 @@ export class RestNode implements TransportNode {
   async close(): Promise<void> {
     this.closed = true;
     const loaded = await this.loaded?.catch(() => null);
-    await loaded?.[1].destroy();
+    await Promise.all([loaded?.prompt.destroy(), loaded?.waiting.destroy()]);
   }
 }
 
