@@ -3,6 +3,7 @@
  */
 import { backupBugs } from "../../planted/backups/worlds.js";
 import { watchingBugs } from "../../planted/list/worlds.js";
+import { heirBugs } from "../../planted/locks/worlds.js";
 import { coreBugs } from "./core.js";
 import { diskBugs } from "./disk.js";
 import { hostBugs } from "./host.js";
@@ -29,6 +30,7 @@ const planted: readonly Mutation[] = [
   ...rangeBugs,
   ...backupBugs,
   ...watchingBugs,
+  ...heirBugs,
 ];
 
 /** Those that are caught. */
