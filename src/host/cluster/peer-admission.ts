@@ -324,10 +324,13 @@ export class PeerAdmission implements PeerEvents {
   }
 
   frame(from: number, lane: PeerLane, bytes: Uint8Array): void {
-    // In this order: for each frame of a known node no row of the member list is read.
-    if (this.banned.has(from) || (!this.known.isDurable(from) && this.isListed(from))) return;
-    if (this.deps.isClosing() && lane !== "calls") return;
+    if (this.banned.has(from)) return;
+    // Requests and their answers rest on no vote. And an answer that is lost without the link says
+    // that its request was never taken, as soon as its node says farewell.
     if (lane === "calls") return this.callHandler?.(from, bytes);
+    // In this order: for each frame of a known node no row of the member list is read.
+    if (!this.known.isDurable(from) && this.isListed(from)) return;
+    if (this.deps.isClosing()) return;
     if (lane === "bulk") return this.deps.bulk(from, bytes);
     if (lane === "control" && this.deps.metaProposal(from, bytes)) return;
     const bad = readRaftFrame(bytes, from, this.deps.settings.nodeId, (item) => {

@@ -514,6 +514,24 @@ void t.test("P-162 a node that has closed its rows is called by others, and read
   t.end();
 });
 
+void t.test("P-033 answers of a peer are heard before its start is durable (seed 9310302)", (t) => {
+  const cluster = new Cluster(3).ready();
+  cluster.pass(500);
+  const { links } = cluster.node(1);
+  const calls: number[] = [];
+  links.handleCalls((from) => calls.push(from));
+  const hello = helloOf(2, { bootNumber: 9 });
+  t.equal(links.admit(hello), null);
+  links.linkUp(hello);
+  const { badItems } = links;
+  for (const lane of ["control", "log", "calls"] as const) {
+    links.frame(2, lane, new Uint8Array([1, 2, 3]));
+  }
+  t.same(calls, [2], "what is lost without the link would be taken for never done");
+  t.equal(links.badItems, badItems, "P-090 nothing else is listened to");
+  t.end();
+});
+
 void t.test("P-162 whoever waits for a leave hears of the stop", (t) => {
   const cluster = new Cluster(3).ready();
   cluster.pass(500);
