@@ -7,7 +7,10 @@ import type { Edit, Planted } from "../edits.js";
 import { heirRowBugs } from "./heir-rows.js";
 import { heirStepBugs } from "./heir-steps.js";
 import { heirBugs as bugsOfSearches } from "./heirs.js";
+import type { PlanOverrides } from "../../sim/plan/plan.js";
 import { edit, type Floor, type Mutation, plantedIn } from "../../sim/planted/mutation.js";
+import type { HeirPlan } from "../../sim/waiting/heirworld.js";
+import type { WaitPlan } from "../../sim/waiting/waitplan.js";
 
 const HEIRS = "src/host/waiting/lock-heirs.ts";
 const MEMORY = "src/host/waiting/succession.ts";
@@ -77,6 +80,65 @@ const OF_LEADERS: readonly Planted[] = [
   },
 ];
 
+/** One hot lock that nobody gives up; its leader is cut off now and then in the middle of a list. */
+const HEIR_WORLD: HeirPlan = {
+  ...{ homePercent: 90, gatherPercent: 0, holdPercent: 20, keepMs: 0, isOrderly: false },
+  ...{ twicePercent: 5, vaguePercent: 0, desertPercent: 0, anonymousPercent: 0 },
+  ...{ forceMs: 0, cutMs: 700 },
+};
+const WAITERS: Partial<WaitPlan> = {
+  ...{ clients: 16, locks: 1, ephemeralPercent: 0, thinkMs: 20, leasesMs: [1000, 4000] },
+  ...{ waitsMs: [4000], cancelPercent: 0, closePercent: 0, newcomerPercent: 1, readerPercent: 3 },
+  ...{ workMs: 20, forgetPercent: 0, freezePercent: 10, handOverMs: null, heirs: HEIR_WORLD },
+};
+
+/** Holders stand still, and what they say then comes late, to whoever leads by now. */
+const LATE: PlanOverrides = {
+  ticks: 8000,
+  faults: ["kill-leader", "strand-leader", "slow", "clog", "lane-break", "pause-leader"],
+  waits: { ...WAITERS, freezePercent: 20, heirs: { ...HEIR_WORLD, holdPercent: 50 } },
+};
+/** The same, and holders name no token, release twice, or are ended by force. */
+const ROUGH: PlanOverrides = {
+  ...LATE,
+  ...{ faults: [...(LATE.faults ?? []), "isolate"], faultEveryMs: 1500 },
+  waits: {
+    ...{ ...WAITERS, freezePercent: 20, cancelPercent: 10, closePercent: 10, newcomerPercent: 3 },
+    heirs: {
+      ...{ ...HEIR_WORLD, holdPercent: 50, twicePercent: 20, vaguePercent: 20 },
+      ...{ desertPercent: 10, forceMs: 400 },
+    },
+  },
+};
+/** Few wait, each named in one list, and a holder works for longer than that is good for. */
+const LONG: PlanOverrides = {
+  ...{ ticks: 8000, faults: ["slow"] },
+  waits: {
+    ...{ ...WAITERS, clients: 6, workMs: 900, leasesMs: [1000], waitsMs: [9000] },
+    ...{ freezePercent: 0, heirs: { ...HEIR_WORLD, cutMs: 0 } },
+  },
+};
+/** What is over is collected at once. */
+const FORGETFUL: PlanOverrides = {
+  ...{ ticks: 8000, faults: ["kill-leader", "strand-leader", "pause-leader", "isolate"] },
+  host: { lockRecordRetentionMs: 50, collectEveryMs: 200 },
+  waits: {
+    ...{ ...WAITERS, clients: 12, thinkMs: 800, leasesMs: [200, 300] },
+    heirs: { ...HEIR_WORLD, holdPercent: 5 },
+  },
+};
+
+/** What shows seldom elsewhere. */
+const WORLDS: ReadonlyMap<string, PlanOverrides> = new Map([
+  ["the base of an orphaned list moves back upon a late extend", LATE],
+  ["a step beyond the end of the list", LONG],
+  ["a lock goes although its heirs may hold it", FORGETFUL],
+  ["who extends along an orphaned list is taken for the base, and those before it stay", ROUGH],
+  ["what an heir says without a token counts", ROUGH],
+  ["an heir that names no token is refused, maybe told as it was", ROUGH],
+  ["a step while a forced release is on its way", ROUGH],
+]);
+
 /** By the first source that is edited. */
 function floorOf([first]: readonly Edit[]): Floor {
   return first?.file.startsWith("src/machine/") === true ? "machine" : "host";
@@ -84,7 +146,7 @@ function floorOf([first]: readonly Edit[]): Floor {
 
 function again(pitfall: string, { name, edits }: Planted): Mutation {
   const plant = plantedIn(floorOf(edits));
-  return plant(pitfall, name, "waiting-heirs", edits);
+  return plant(pitfall, name, "waiting-heirs", edits, WORLDS.get(name) ?? {});
 }
 
 export const heirBugs: readonly Mutation[] = [

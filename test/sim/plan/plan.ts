@@ -102,6 +102,8 @@ export interface PlanOverrides {
   /** Data partitions. */
   readonly groups?: number;
   readonly faults?: readonly FaultKind[];
+  /** Mean time between two of them. */
+  readonly faultEveryMs?: number;
   readonly without?: readonly number[];
   readonly members?: MemberPlan | null;
   /** Settings of all nodes instead of those drawn. */
