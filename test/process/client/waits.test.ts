@@ -2,7 +2,7 @@
  * Waits of the client for locks of a real node, over both transports: left with their block, ended
  * by closing in great number, and answered while the program that waits stands still.
  */
-import t from "tap";
+import t, { type Test } from "tap";
 import { SvcClient } from "../../../src/client/mod.js";
 import { failure } from "../../doubles/client/failure.js";
 import {
@@ -110,14 +110,20 @@ for (const transport of TRANSPORTS) {
   });
 }
 
-t.test("P-184 Q6 a lease that begins and ends while the loop is blocked is not held", async (t) => {
+const SHORT_MS = 500;
+const FIRST_MS = 1500;
+
+/**
+ * A wait of each transport whose program stands still for `blockMs`, while the lease of the first
+ * holder ends, that of the wait begins and ends, and a third is granted the lock. Gives how many of
+ * the waits were told of their grant only after it.
+ */
+async function blockedFor(blockMs: number, t: Test): Promise<number> {
   const clients = TRANSPORTS.map((transport) => clientOf(transport));
-  const leaseMs = 500;
-  const resources = TRANSPORTS.map((transport) => `blocked-${transport}`);
-  const start = async (resource: string, at: number) => {
-    const client = clients[at] as SvcClient;
+  const start = async (client: SvcClient, at: number) => {
+    const resource = `blocked-${TRANSPORTS[at]}-${blockMs}`;
     const first = await direct.locks.acquire(resource, { ...LEASE, renew: false });
-    const asked = { leaseMs, waitMs: 60_000, renew: false };
+    const asked = { leaseMs: SHORT_MS, waitMs: 60_000, renew: false };
     const waited = client.locks.acquire(resource, asked);
     await waiting(resource, 1);
     const third = { ...LEASE, owner: "third", waitMs: 60_000 };
@@ -125,20 +131,32 @@ t.test("P-184 Q6 a lease that begins and ends while the loop is blocked is not h
     await waiting(resource, 2);
     return { resource, first, waited, behind };
   };
-  const all = await Promise.all(resources.map(start));
-  await Promise.all(all.map(({ first }) => first.extend(3 * leaseMs)));
-  // The lease of the first ends, that of the second begins and ends, and the third is granted it.
+  const all = await Promise.all(clients.map(start));
+  await Promise.all(all.map(({ first }) => first.extend(FIRST_MS)));
   const beginMs = performance.now();
-  while (performance.now() - beginMs < 7 * leaseMs);
+  while (performance.now() - beginMs < blockMs);
+  let late = 0;
   for (const { resource, first, waited, behind } of all) {
-    const third = await behind;
-    t.equal(third.fencingToken, first.fencingToken + 2n, `${resource}: one was granted between`);
+    const { fencingToken } = await behind;
+    t.equal(fencingToken, first.fencingToken + 2n, `${resource}: one was granted between`);
     const believed = await Promise.race([waited, waiting(resource, 1)]);
-    t.equal(believed, undefined, `${resource}: it waits again`);
+    t.not(believed?.held, true, `${resource}: it is not believed beside the third`);
     const info = await direct.locks.info(resource);
-    t.match(info, { fencingToken: third.fencingToken, ownerText: "third" });
+    t.match(info, { fencingToken, ownerText: "third" });
     await direct.locks.unlock(resource, { owner: "third" });
-    t.match(await waited, { acquired: true, fencingToken: third.fencingToken + 1n });
+    // On a busy machine the service may stand still as long, and all is in time.
+    if (believed !== undefined) continue;
+    late += 1;
+    const { acquired, fencingToken: again } = await waited;
+    t.ok(acquired && again > fencingToken, `${resource}: it waits again, and gets it`);
   }
   await Promise.all(clients.map((client) => client.close()));
+  return late;
+}
+
+t.test("P-184 Q6 a lease that begins and ends while the loop is blocked is not held", async (t) => {
+  let late = 0;
+  for (let blockMs = 3500; late === 0 && blockMs < 20_000; blockMs *= 2)
+    late = await blockedFor(blockMs, t);
+  t.ok(late > 0, "a grant came too late");
 });
