@@ -5,7 +5,8 @@
  * begin anew: nothing of an old connection arrives behind something of a new one, and whoever waits
  * for what was sent on the lost one is told by the end of the link. 3. Ups and downs alternate. 4.
  * It is tried where it is listed and, in turn, where the peer itself said it is; who is there, the
- * handshake proves.
+ * handshake proves. 5. A peer that asks has a connection for the answers from then on: by its end
+ * it hears that they are lost, also where none was on its way yet.
  */
 import type { PeerAddress, PeerEvents, PeerHello, PeerLane } from "../ports.js";
 import { Lane, type LaneOwner } from "./lane.js";
@@ -25,6 +26,8 @@ export class PeerLink implements LaneOwner {
   private closedLanes = 0;
   /** The first failure of a time without a link was told. */
   private isTold = false;
+  /** The peer asked something: it may wait for an answer for long. */
+  private isAsked = false;
   /** Address from which the peer was last heard. */
   source: string | null = null;
   /** Where the peer itself said last that it is reached. */
@@ -107,6 +110,7 @@ export class PeerLink implements LaneOwner {
     this.isUp = true;
     this.isTold = false;
     this.ports.logger.log("debug", "Linked with a peer.", this.fields());
+    if (this.isAsked) this.lanes.calls.open();
     this.owner.linkUp(hello);
   }
 
@@ -130,6 +134,12 @@ export class PeerLink implements LaneOwner {
     const event = "Lost the answers of a peer: its connection for calls ended.";
     this.ports.logger.log("info", event, this.fields());
     this.goDown();
+  }
+
+  /** Calls of the peer came. */
+  asked(): void {
+    this.isAsked = true;
+    if (this.isUp) this.lanes.calls.open();
   }
 
   private goDown(): void {

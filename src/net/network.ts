@@ -208,6 +208,7 @@ export class PeerNetwork implements PeerPort, LinkOwner, ListenerOwner, RenewalO
 
   frame(from: number, lane: PeerLane, bytes: Uint8Array): void {
     this.receivedBytes += bytes.length;
+    if (lane === "calls") this.links.get(from)?.asked();
     if (this.isServing) this.events?.frame(from, lane, bytes);
   }
 

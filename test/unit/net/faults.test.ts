@@ -207,6 +207,20 @@ t.test(
   },
 );
 
+t.test("P-049 P-152 who asks is told that no answer comes, also before any came", async (t) => {
+  const { one, two, proxy } = await throughProxy(t);
+  t.ok(two.node.send(1, "calls", numbered(1, 64, "calls")));
+  await until("it was asked", () => one.node.from(2, "calls").length === 1);
+  await sleep(200);
+  proxy.stall();
+  t.ok(one.node.send(2, "calls", numbered(1, 64, "calls")), "the answer");
+  await until("node 1 knows", () => !one.node.isUp(2));
+  proxy.resume();
+  await until("node 2 has the answer, or knows that it is lost", () => {
+    return two.node.from(1, "calls").length === 1 || two.node.count("down 1") === 1;
+  });
+});
+
 t.test("P-153 a peer that reads a byte per second costs a bounded queue", async (t) => {
   const lanes = laneBounds(TIMES);
   const log = { ...lanes.log, queueBytes: 8 * 1024 * 1024, echoWithinMs: 2500 };

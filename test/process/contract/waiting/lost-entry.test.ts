@@ -21,6 +21,7 @@ const LONG_LEASE_MS = 120_000;
 const SHORT_LEASE_MS = 2000;
 /** A busy machine takes its time. */
 const SLACK_MS = 10_000;
+const WAIT_MS = 60_000;
 const GONE = 10;
 const PAIRS = 3;
 const HOT_WAITERS = 12;
@@ -35,7 +36,7 @@ async function oneTry(
 ): Promise<boolean> {
   const fields = {
     ...{ Resource: line.resource, Owner: Buffer.from(owner), ExpiresMs: leaseMs, Durability: 1 },
-    ...{ WaitMs: 60_000, WaitId: String(1 + Number(owner.slice(1))), Try: "65536" },
+    ...{ WaitMs: WAIT_MS, WaitId: String(1 + Number(owner.slice(1))), Try: "65536" },
   };
   const askedMs = performance.now();
   const reply = await caller.call("Locker", "TryLock", fields, {}, 80_000);
@@ -124,6 +125,9 @@ async function stopped(t: Test, trio: Trio): Promise<void> {
   t.ok(gapMs < boundMs, `Q8 granted on within ${gapMs.toFixed(0)} ms`);
   const others = line.order.filter((owner) => owner.startsWith("o"));
   t.same(others, ["o0", "o1", "o2"], "Q2 in their order");
+  // What the leader answered meanwhile is lost; the lock is free, and nobody waits for it at the leader.
+  const isTold = await Promise.race([queue.gone.then(() => true), sleep(WAIT_MS / 2)]);
+  t.equal(isTold, true, "P-049 who waits there is told, not only when its wait is over");
   judged(t, line);
 }
 
