@@ -7,6 +7,7 @@
  */
 import { type LockHandle, SvcClient, SvcError } from "../../../../src/client/mod.js";
 import { HeldTimes } from "../../../judge/checkers/waits/held-times.js";
+import type { AnsweredGrant } from "../../../judge/checkers/watches/told-streams.js";
 import { leaderAmong } from "../../cluster/metrics.js";
 import { sleep } from "../../cluster/server-process.js";
 import { PlacedNodes } from "../../placement/placed-nodes.js";
@@ -67,6 +68,8 @@ export class Trio {
 /** Those who wait for one lock: each holds it for a moment when it is granted, and lets go. */
 export class Line {
   readonly grants: Grant[] = [];
+  /** Those that were told to a client of the library. */
+  readonly answered: AnsweredGrant[] = [];
   readonly failures: string[] = [];
   readonly times: HeldTimes;
 
@@ -112,6 +115,8 @@ export class Line {
     if (!handle.acquired) return void this.failures.push(`${owner}: busy`);
     const atMs = performance.now();
     const sureMs = atMs + handle.remainingMs;
+    const { resource } = this;
+    this.answered.push({ resource, token: handle.fencingToken, callMs: askedMs, returnMs: atMs });
     await sleep(holdMs);
     const untilMs = handle.held ? performance.now() : Math.min(sureMs, performance.now());
     this.held(owner, handle.fencingToken, { askedMs, fromMs: atMs, untilMs });
