@@ -160,6 +160,16 @@ const WAITS_SEEN = {
   ...{ [`${WAITED}: left`]: 50, [`${WAITED}: resets`]: 20 },
 };
 
+/** What forced releases of a hundred seeds must have shown; not every seed has some. */
+function forcedSeen(releases: number, refused: number, changes: number): Record<string, number> {
+  return {
+    ...{ "force-compares: releases": releases, "force-compares: refused": refused },
+    "force-compares: changes after": changes,
+    ...{ "audit-exact: rows": releases, "audit-exact: told releases": releases },
+    "audit-exact: refusals": refused,
+  };
+}
+
 const STEPS = "steps follow a committed list";
 const LISTS = "a lock moves along its list";
 /** What no leader does that keeps the rules, and what no client of these worlds asks. */
@@ -359,11 +369,14 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
    * Some tens of clients that wait for a few locks, cancel, go away, come back, freeze and forget,
    * while leaders change; in half of the seeds the locks are hot and have heirs.
    */
-  waiting: { ...{ name: "waiting", ...WAITING }, expects: { ...WAITS_SEEN, ...HEIRS_SEEN } },
+  waiting: {
+    ...{ name: "waiting", ...WAITING },
+    expects: { ...WAITS_SEEN, ...HEIRS_SEEN, ...forcedSeen(20, 20, 5) },
+  },
   /** The same with heirs in every seed. */
   "waiting-heirs": {
     ...{ name: "waiting-heirs", ...WAITING, hasHeirs: true },
-    expects: { ...HEIRS_SEEN, ...ORPHANS_SEEN },
+    expects: { ...HEIRS_SEEN, ...ORPHANS_SEEN, ...forcedSeen(60, 60, 15) },
   },
   /**
    * Some tens of watches of all kinds, slow ones too, that end and go on at other nodes from newer and
@@ -372,7 +385,7 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
    */
   watching: {
     ...{ name: "watching", ...WATCHING },
-    expects: WATCHES_SEEN,
+    expects: { ...WATCHES_SEEN, ...forcedSeen(35, 60, 25) },
   },
   /** The same, with key ranges that move, or replicas, in every seed. */
   "watching-ranges": { name: "watching-ranges", ...WATCHING, besideWatches: "ranges" },

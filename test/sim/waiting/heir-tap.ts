@@ -21,6 +21,7 @@ import { OrphanBounded } from "../../judge/checkers/heirs/orphan-bounded.js";
 import { type OnItsWay, StepByText } from "../../judge/checkers/heirs/step-by-text.js";
 import type { Server } from "../world/server.js";
 import type { World } from "../world/world.js";
+import { ForcedTap } from "./forced-tap.js";
 import { neededAttempts } from "./needed-attempts.js";
 import { deedOf, endOf, seenRowOf } from "./seen-deeds.js";
 
@@ -50,6 +51,7 @@ function wordOf(lock: string, term: number, deed: Deed): string {
 export class HeirTap {
   readonly lists = new ListForward();
   readonly steps = new StepByText();
+  readonly forced = new ForcedTap();
   readonly orphans = new OrphanBounded();
   private readonly highest = new Map<number, number>();
   private readonly leaders = new WeakMap<Group, Map<string, AtLeader>>();
@@ -308,6 +310,7 @@ export class HeirTap {
     }
     if (now?.isHeld !== true || now.base.token === before) return;
     const { owner, token } = now.base;
+    this.forced.granted(resource, owner, token, nowMs);
     this.made.set(`${lock} ${owner}`, { proposedMs: sinceMs, appliedMs: nowMs });
     if (deed.kind === "try") return;
     // Its lease runs from here on: never shorter than it was told.

@@ -10,11 +10,13 @@ import { Int64 } from "../../../src/base/int64.js";
 import type { Prng } from "../../../src/base/prng.js";
 import { LockType } from "../../../src/machine/commands/command.js";
 import type { DataAnswer, DataRequest } from "../../../src/operations/api/requests.js";
+import type { Forced } from "../../judge/checkers/locks/forced.js";
 import type { HistoryRecorder, Outcome } from "../../judge/history.js";
 import type { LockOperation, LockResult } from "../../judge/operation.js";
 import { PERSISTENT } from "../clients/workload.js";
 import type { Server } from "../world/server.js";
 import type { World } from "../world/world.js";
+import type { ForcedTap } from "./forced-tap.js";
 
 export interface ForcerParts {
   readonly world: World;
@@ -25,12 +27,14 @@ export interface ForcerParts {
   readonly baseOf: (resource: string) => { readonly owner: string; readonly token: bigint } | null;
   readonly timeoutMs: number;
   readonly everyMs: number;
+  readonly tap: ForcedTap;
   readonly count: (name: string) => void;
 }
 
 export class LockForcer {
   private readonly prng: Prng;
   private isStopped = false;
+  private forced = 0;
 
   constructor(private readonly parts: ForcerParts) {
     this.prng = parts.world.prng("lock forcer");
@@ -67,7 +71,7 @@ export class LockForcer {
   }
 
   private force(resource: string, owner: string, token: Int64): void {
-    const { world, history, count } = this.parts;
+    const { world, history, count, tap } = this.parts;
     count("forced");
     const fencingToken = `${token.toBigInt()}`;
     const release = {
@@ -79,13 +83,22 @@ export class LockForcer {
     } as const;
     const operation: LockOperation = { ...release, fencingToken, isForced: true };
     const id = history.call("forcer", 0, operation, world.nowMs);
-    const asked = { resource, durability: PERSISTENT, reason: "hot", actor: "", nodeId: 0 };
+    // No two have the same, and all have the same length.
+    const reason = (this.forced++).toString(36).padStart(3, "0");
+    const asked = { resource, durability: PERSISTENT, reason, actor: "", nodeId: 0 };
+    const told = tap.asked({ resource, token: token.toBigInt(), reason, sentMs: world.nowMs });
     const dropWaiters = this.prng.chance(1, 5);
     const request = { kind: "force-unlock", ...asked, dropWaiters, fencingToken: token };
     const isAsked = this.ask(request as DataRequest, (answer) => {
-      history.answered(id, forcedOutcome(answer), world.nowMs);
+      const outcome = forcedOutcome(answer);
+      history.answered(id, outcome, world.nowMs);
+      const owner = answer.kind === "forced" && answer.owner ? decodeText(answer.owner) : null;
+      const auditId = answer.kind === "forced" ? answer.auditId : 0;
+      told({ atMs: world.nowMs, end: endOf(outcome), owner, auditId });
     });
-    if (!isAsked) history.answered(id, { kind: "refused", reason: "no connection" }, world.nowMs);
+    if (isAsked) return;
+    history.answered(id, { kind: "refused", reason: "no connection" }, world.nowMs);
+    told({ atMs: world.nowMs, end: "refused", owner: null, auditId: 0 });
   }
 
   /** False: nobody is there to be asked. */
@@ -111,6 +124,11 @@ function forcedOutcome(answer: DataAnswer): Outcome {
   if (type === undefined) return { kind: "unknown", reason: `type ${answer.type}` };
   const token = type === "Unlocked" ? answer.fencingToken.toBigInt() : 0n;
   return { kind: "ok", result: { type, token, owner: null, expiresInMs: null } };
+}
+
+function endOf(outcome: Outcome): Forced["end"] {
+  if (outcome.kind !== "ok") return outcome.kind;
+  return (outcome.result as LockResult).type === "Unlocked" ? "unlocked" : "refused";
 }
 
 const TYPES: ReadonlyMap<number, LockResult["type"]> = new Map([

@@ -103,9 +103,12 @@ export class WaitWorld {
     const count = (name: string): void => void (counts[name] = (counts[name] ?? 0) + 1);
     const { forceMs = 0, cutMs = 0, isOrderly = false } = waits.heirs ?? {};
     const baseOf = (resource: string): SeenHeir | null => heirs?.baseOf(resource) ?? null;
-    const forced = { world, servers, history, locks: waits.locks, baseOf, everyMs: forceMs, count };
-    const timeoutMs = plan.requestTimeoutMs;
-    this.forcer = forceMs === 0 ? null : new LockForcer({ ...forced, timeoutMs });
+    const { requestTimeoutMs: timeoutMs } = plan;
+    const forced = { world, servers, history, locks: waits.locks, baseOf, timeoutMs, count };
+    this.forcer =
+      forceMs === 0 || heirs === null
+        ? null
+        : new LockForcer({ ...forced, everyMs: forceMs, tap: heirs.forced });
     const listMin = isOrderly ? LONG_LIST : 0;
     const cut = { world, servers, network, everyMs: cutMs, listMin, count };
     this.cutter = cutMs === 0 || heirs === null ? null : new StepCutter({ ...cut, heirs });
@@ -195,6 +198,7 @@ export class WaitWorld {
         });
       }
     }
+    this.heirs?.forced.read(servers);
   }
 
   /** Who sleeps at some time in that one: leaders are spread anew now and then, and wake for that. */
@@ -228,6 +232,7 @@ export class WaitWorld {
       checkHolderFirst(history, tap.queues, this.wasTroubled),
       this.nilCost.verdict(),
       ...(this.heirs?.judge(history) ?? []),
+      ...(this.forcer === null ? [] : (this.heirs?.forced.judge(history) ?? [])),
       this.went(),
     ];
   }

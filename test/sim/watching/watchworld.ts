@@ -10,6 +10,8 @@ import type { Prng } from "../../../src/base/prng.js";
 import type { Group } from "../../../src/host/group/group.js";
 import type { WatchTally } from "../../../src/host/watching/watch-tally.js";
 import { Changes, isOf, sortOf } from "../../judge/checkers/watches/changes.js";
+import { checkAuditExact } from "../../judge/checkers/locks/audit-exact.js";
+import { checkForceCompares } from "../../judge/checkers/locks/force-compares.js";
 import { ExpiryTrue } from "../../judge/checkers/watches/expiry-true.js";
 import { NoWatchers, WatchBounded } from "../../judge/checkers/watches/watch-bounded.js";
 import { WatchFindings } from "../../judge/checkers/watches/watch-findings.js";
@@ -177,7 +179,14 @@ export class WatchWorld {
   verdicts(): Verdict[] {
     const { findings, expiries, bounded, noWatchers } = this;
     const judged = [expiries, bounded, noWatchers].map((each) => each.verdict());
-    return [...findings.verdicts(), ...judged, this.went()];
+    return [...findings.verdicts(), ...judged, ...this.forced(), this.went()];
+  }
+
+  /** Of grants that were ended by force. */
+  private forced(): Verdict[] {
+    if (this.admin === null) return [];
+    const { events, rows } = this.admin;
+    return [checkForceCompares(events, {}), checkAuditExact(events, rows, {})];
   }
 
   private went(): Verdict {
