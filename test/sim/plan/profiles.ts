@@ -176,15 +176,16 @@ const LISTS = "a lock moves along its list";
 const ROWS_OF_APPLY: readonly OrphanRow[] = ["a list is written", "the base asks, and not again"];
 /** What heirs of locks must have gone through in a hundred seeds, of which half have some. */
 const HEIRS_SEEN: Readonly<Record<string, number>> = {
-  [`${STEPS}: steps`]: 1000,
+  [`${STEPS}: steps`]: 2000,
   [`${STEPS}: steps while a list is lengthened`]: 200,
   [`${STEPS}: leaders that stepped while another led`]: 3,
-  [`${LISTS}: orphaned lists`]: 15,
+  [`${LISTS}: orphaned lists`]: 18,
 };
 /** What lists that outlived their term must have gone through in a hundred seeds with heirs. */
 const ORPHANS_SEEN: Readonly<Record<string, number>> = Object.fromEntries(
   ORPHAN_ROWS.filter((row) => !ROWS_OF_APPLY.includes(row)).map((row) => {
-    return [`${LISTS}: row: ${row}`, 1] as const;
+    // Few lists live to their end.
+    return [`${LISTS}: row: ${row}`, row === "the list ends by time" ? 1 : 5] as const;
   }),
 );
 
@@ -376,7 +377,10 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
   /** The same with heirs in every seed. */
   "waiting-heirs": {
     ...{ name: "waiting-heirs", ...WAITING, hasHeirs: true },
-    expects: { ...HEIRS_SEEN, ...ORPHANS_SEEN, ...forcedSeen(60, 60, 15) },
+    expects: {
+      ...{ ...HEIRS_SEEN, ...ORPHANS_SEEN, ...forcedSeen(60, 60, 15) },
+      "what an orphaned list holds up ends: looks at orphaned lists": 300,
+    },
   },
   /**
    * Some tens of watches of all kinds, slow ones too, that end and go on at other nodes from newer and
