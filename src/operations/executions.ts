@@ -51,6 +51,7 @@ import type {
 } from "./wire/calls.js";
 import type { Frame } from "./wire/frames.js";
 import type { AuditPartRequest, LocksPartRequest } from "./wire/lock-parts.js";
+import type { KeepPlacesCall } from "./wire/lock-places.js";
 
 type Reply = (answer: CallAnswer) => void;
 
@@ -230,6 +231,8 @@ export class Executions {
         const isTaken = this.watched.wishClock(request.partition, request.leaseMs);
         return finish(isTaken ? { kind: "clock-wished" } : this.notTaken(request.partition));
       }
+      case "keep-places":
+        return this.keepPlaces(request, finish);
       case "finalize":
         return this.finalize(request.level, deadlineMs, refusal, finish);
       case "register-range":
@@ -238,6 +241,14 @@ export class Executions {
       default:
         return this.data(request, refusal, context, finish);
     }
+  }
+
+  /** Whether this node is to lead or not, the next term says. */
+  private keepPlaces({ partition, term, places }: KeepPlacesCall, finish: Reply): void {
+    const group = this.serving.node.group(partitionId(partition));
+    if (group === null) return finish(this.notTaken(partition));
+    this.serving.queues(group).carry(term, places);
+    finish({ kind: "places-kept" });
   }
 
   private confirmIndex(partition: number, deadlineMs: number, finish: Reply): void {

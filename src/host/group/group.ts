@@ -31,6 +31,7 @@ import type {
   ReadDone,
   RefusalReason,
   ResetHook,
+  MoveHook,
   StopHook,
 } from "../requests/results.js";
 
@@ -318,6 +319,11 @@ export class Group {
    */
   addStopHook(hook: StopHook): void {
     this.replica.stopHooks.push(hook);
+  }
+
+  /** `hook` may tell the next leader something, when a move is about to end in its order. */
+  addMoveHook(hook: MoveHook): void {
+    this.replica.moveHooks.push(hook);
   }
 
   /** For the host: runs the stop hooks, if this group serves. */

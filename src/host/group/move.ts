@@ -4,9 +4,9 @@
  *
  * Step by step: the heir is asked; the group pauses (what arrives is queued) until all that was
  * begun has ended; the final commands are committed: blocks handed back (S9), and the lease clock
- * (T1); the ephemeral table, frozen, is copied to the heir; the core is told to transfer. What is
- * queued goes to the new leader when the leadership ends, or is carried out here when the move
- * comes to nothing.
+ * (T1), while the heir is told who waits here (Q11); the ephemeral table, frozen, is copied to the
+ * heir; the core is told to transfer. What is queued goes to the new leader when the leadership
+ * ends, or is carried out here when the move comes to nothing.
  *
  * Invariants: 1. From the freeze on the table answers nobody. After an order that named the copy it
  * does so again only when an entry of this term was committed behind the order: then no heir can
@@ -24,7 +24,7 @@ import type { Leadership } from "./leadership.js";
 import { type MoveAnswer, type MoveFrame, encodeMoveFrame } from "../replication/move-frames.js";
 import type { Proposals } from "../requests/proposals.js";
 import type { Reads } from "../requests/reads.js";
-import type { ProposalResult, StopHook } from "../requests/results.js";
+import type { MoveHook, ProposalResult, StopHook } from "../requests/results.js";
 import type { TransferReason, TransferTally } from "../requests/transfer-tally.js";
 
 /** What a planned move carries at most (contract, section 11). */
@@ -57,6 +57,7 @@ export interface MoveGroup {
   readonly reads: Reads;
   readonly proposals: Proposals;
   readonly stopHooks: readonly StopHook[];
+  readonly moveHooks: readonly MoveHook[];
   /** Shortest election timeout (ms). */
   readonly electionMs: number;
   /** Proposes at once, before everything that is queued. */
@@ -79,6 +80,8 @@ export class Move {
   private answer: MoveAnswer | null = null;
   private wasDrained = false;
   private finalsOpen = 0;
+  /** What the heir is told beside the table, as far as it has not answered. */
+  private tellingOpen = 0;
   /** The table goes along, as far as is known. */
   private carries = false;
   private framesSent = 0;
@@ -238,12 +241,26 @@ export class Move {
     this.finalsOpen = 0;
     for (const hook of this.group.stopHooks) hook(add);
     add(ADVANCE, ADVANCE_BYTES, () => undefined);
+    this.tellHeir();
     this.enter("finishing", deadlineMs);
     this.group.proposeFinals(finals, nowMs);
   }
 
+  private tellHeir(): void {
+    const { token } = this;
+    const { moveHooks } = this.group;
+    this.tellingOpen = moveHooks.length;
+    const done = (): void => {
+      if (token !== this.token) return;
+      this.tellingOpen--;
+      this.group.wake();
+    };
+    for (const hook of moveHooks) hook(this.order.to, done);
+  }
+
   private finish(nowMs: number): void {
-    if (this.finalsOpen === 0 || nowMs >= this.untilMs) this.startCopy(nowMs);
+    const isOver = this.finalsOpen === 0 && this.tellingOpen === 0;
+    if (isOver || nowMs >= this.untilMs) this.startCopy(nowMs);
   }
 
   private startCopy(nowMs: number): void {

@@ -37,7 +37,7 @@ import { ReplicaDigests } from "../replication/replica-digests.js";
 import { raftSettings } from "../settings.js";
 import type { LastWords } from "../storage/replica-row.js";
 import { Reads } from "../requests/reads.js";
-import type { StopHook } from "../requests/results.js";
+import type { MoveHook, StopHook } from "../requests/results.js";
 
 /** What all groups of a node share. */
 export type ReplicaDeps = GroupDeps<Replica>;
@@ -54,6 +54,7 @@ export class Replica implements TargetGroup, ApplierGroup, FlushableGroup {
   readonly move: Move;
   /** May propose final commands before this node stops leading, as planned. */
   readonly stopHooks: StopHook[] = [];
+  readonly moveHooks: MoveHook[] = [];
   readonly digests: ReplicaDigests;
   flushedIndex: number;
   /** Has once, in this life, applied everything that a leader had committed. */

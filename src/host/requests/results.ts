@@ -83,6 +83,8 @@ export type ReadDone = (result: ReadResult) => void;
 export type FinalPropose = (command: Command, sizeBytes: number, done: ProposalDone) => void;
 /** Called once per leading group when the node stops gracefully, after intake ended. */
 export type StopHook = (propose: FinalPropose) => void;
+/** The leadership is about to go to `to` as planned; it waits a little until `done` is called. */
+export type MoveHook = (to: number, done: () => void) => void;
 /**
  * Called whenever leadership or the state it rested on ends; drops everything derived from either.
  */

@@ -12,6 +12,7 @@ import { LOCK_PLACE_REQUESTS_MAX } from "../../base/limits.js";
 import type { LockCommand } from "../../machine/commands/command.js";
 import { DeadlineSweep } from "../requests/deadline-sweep.js";
 import type { FinalPropose, ProposalResult } from "../requests/results.js";
+import { type CarriedPlace, CarriedPlaces, thatFit } from "./carried-places.js";
 import { KeptPlaces } from "./kept-places.js";
 import { LockDecisions, type LockCall, type WaitingGroup } from "./lock-decisions.js";
 import { LockGrants } from "./lock-grants.js";
@@ -36,6 +37,7 @@ export class LockQueues {
   private readonly sweep: DeadlineSweep;
   private readonly decisions: LockDecisions;
   private readonly grants: LockGrants;
+  private readonly carried: CarriedPlaces;
 
   constructor(
     private readonly group: WaitingGroup,
@@ -45,6 +47,7 @@ export class LockQueues {
   ) {
     this.decisions = new LockDecisions(group);
     this.kept = new KeptPlaces(ports.clock, tally);
+    this.carried = new CarriedPlaces(ports.clock);
     this.ends = new WaiterEnds(ports, tally);
     this.sweep = new DeadlineSweep(ports, (nowMs) => this.due(nowMs));
     const { decisions, ends, kept } = this;
@@ -79,11 +82,13 @@ export class LockQueues {
     const key = keyOf(resource, isEphemeral);
     this.grants.askedBy(key, wish.owner);
     let queue = this.queues.get(key);
+    const isNew = queue === undefined;
     if (queue === undefined) {
       queue = new Queue(key, resource, isEphemeral);
       this.queues.set(key, queue);
     }
     if (queue.size === 0 || this.settings.hasHeirs()) this.grants.heirs.watch(queue);
+    if (isNew) this.takeOver(queue);
     let place = queue.find(wish.owner);
     const isKnown = place !== null;
     if (place !== null && this.kept.isLate(place)) {
@@ -116,6 +121,33 @@ export class LockQueues {
     this.grants.heirs.lengthen(queue);
     this.expect();
     return waiter;
+  }
+
+  /** Who stood there at the leader before, which handed over as planned, may come back (Q11). */
+  private takeOver(queue: Queue): void {
+    for (const carried of this.carried.take(queue.key, this.group.term())) {
+      if (queue.size >= this.settings.perLockMax || queue.find(carried.owner) !== null) continue;
+      this.kept.keep(queue.add(carried));
+    }
+  }
+
+  /** Those who wait, in their order, and who may come back: for the leader that is to come. */
+  get standings(): readonly CarriedPlace[] {
+    return thatFit(this.everyPlace());
+  }
+
+  private *everyPlace(): Generator<CarriedPlace> {
+    for (const queue of this.queues.values()) {
+      const { resource, isEphemeral } = queue;
+      for (const { owner, expiresMs, note } of queue.all()) {
+        yield { resource, isEphemeral, owner, expiresMs, note };
+      }
+    }
+  }
+
+  /** The leader of `term` hands over to this node as planned, and said who stands where. */
+  carry(term: number, places: readonly CarriedPlace[]): void {
+    this.carried.came(term, places);
   }
 
   /** One more request comes to `place`, where there may be heirs. */

@@ -177,7 +177,7 @@ export class Queue implements DueItem {
     return this.places.get(toByteKey(owner)) ?? null;
   }
 
-  add({ owner, expiresMs, note }: Wish): Place {
+  add({ owner, expiresMs, note }: Pick<Wish, "owner" | "expiresMs" | "note">): Place {
     const key = toByteKey(owner);
     assert(!this.places.has(key), "an owner has one place");
     const place = new Place(this, key, owner, expiresMs, note);

@@ -28,6 +28,7 @@ export type GroupAccess = Pick<
   | "levelMs"
   | "addReset"
   | "addStopHook"
+  | "addMoveHook"
 >;
 
 /** A range, for a question about its keys. */

@@ -14,7 +14,7 @@ import type { MeterPort } from "../../ports.js";
 import type { BackupWorld } from "../api/backup-world.js";
 import type { Refusal } from "../api/answers.js";
 import type { GroupAccess, NodeAccess } from "../api/host-view.js";
-import { Calls, type CallsPorts } from "../forwarding/calls.js";
+import { Calls, type CallsPorts, NO_PARTITION } from "../forwarding/calls.js";
 import { Contention } from "../admission/contention.js";
 import type { ForwardingDeps } from "../forwarding/forwarder.js";
 import { Leaders } from "../forwarding/leaders.js";
@@ -37,6 +37,9 @@ export interface OperationsPorts extends CallsPorts {
   /** Absent where there are neither backups nor restores. */
   readonly backups?: BackupWorld;
 }
+
+/** Time for the next leader to hear who stands where (ms). */
+const TELL_MS = 300;
 
 export class Serving implements ForwardingDeps {
   readonly leaders: Leaders;
@@ -91,6 +94,7 @@ export class Serving implements ForwardingDeps {
       this.queuesByGroup.set(group.partition, queues);
       group.addReset(() => queues.reset());
       group.addStopHook((propose) => queues.clearLists(propose));
+      group.addMoveHook((to, done) => this.tellStandings(group, queues, to, done));
       const blocks = new SequenceBlocks(group, blockSettings, ports, kernels);
       this.blocksByGroup.set(group.partition, blocks);
       group.addReset(() => blocks.reset());
@@ -105,6 +109,27 @@ export class Serving implements ForwardingDeps {
         if (this.blocksByGroup.get(partition) === blocks) this.blocksByGroup.delete(partition);
       });
     });
+  }
+
+  /** Whoever comes to lead hears who stands where; an older program does without. */
+  private tellStandings(
+    group: GroupAccess,
+    queues: LockQueues,
+    to: number,
+    done: () => void,
+  ): void {
+    const { standings: places } = queues;
+    if (places.length === 0) return done();
+    const { partition } = group;
+    const request = { kind: "keep-places", partition, term: group.term(), places } as const;
+    const asking = {
+      to,
+      partition: NO_PARTITION,
+      requestId: `move-${partition}`,
+      request,
+    } as const;
+    const deadlineMs = this.ports.clock.monotonicMs() + TELL_MS;
+    this.calls.ask({ ...asking, deadlineMs }, done);
   }
 
   /**

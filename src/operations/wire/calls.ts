@@ -25,6 +25,7 @@ import {
   locksPart,
   locksPartAnswer,
 } from "./lock-parts.js";
+import { type KeepPlacesCall, type PlacesKept, keepPlaces } from "./lock-places.js";
 import {
   type LockCall,
   type LockCallAnswer,
@@ -159,6 +160,7 @@ export interface ClockWishCall {
 
 type OwnCall =
   | WatchPullRequest
+  | KeepPlacesCall
   | ConfirmIndexCall
   | ClockWishCall
   | ScanPartRequest
@@ -282,6 +284,7 @@ type OwnAnswer =
   | GivenBack
   | IndexConfirmed
   | ClockWished
+  | PlacesKept
   | WatchPullAnswer;
 
 export type CallAnswer = DataAnswer | OwnAnswer;
@@ -331,6 +334,7 @@ const callRequest = union<WireRequest>({
   "remove-member": [112, { nodeId: int32 }],
   finalize: [113, { level: int32 }],
   "watch-pull": [114, watchPull],
+  "keep-places": [115, keepPlaces],
 });
 
 const partAnswer = {
@@ -367,6 +371,7 @@ const callAnswer = union<WireAnswer>({
     },
   ],
   "watch-pulled": [114, watchPulled],
+  "places-kept": [115, {}],
   "not-taken": [120, { leaderNode: int32, unreadable: boolean }],
   "not-owned": [121, { mapVersion: int53 }],
 });

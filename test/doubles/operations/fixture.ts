@@ -96,6 +96,7 @@ function faulty(group: Group, faults: Faults, world: World): GroupAccess {
     leaderNode: () => group.leaderNode(),
     levelMs: (nowMs) => group.levelMs(nowMs),
     addReset: (hook) => group.addReset(hook),
+    addMoveHook: (hook) => group.addMoveHook(hook),
     addStopHook: (hook) => {
       group.addStopHook((propose) => {
         hook((command, sizeBytes, done) => {

@@ -21,6 +21,7 @@ import type { DataAnswer } from "../../../src/operations/api/answers.js";
 import type { AnswerOf } from "../../../src/operations/api/kinds.js";
 import { Operations } from "../../../src/operations/operations.js";
 import type { DataRequest } from "../../../src/operations/api/requests.js";
+import type { MoveHook } from "../../../src/host/requests/results.js";
 import type { HostSettings } from "../../../src/host/settings.js";
 import type { Trace, TracerPort } from "../../../src/operations/api/tracing.js";
 import type { OperationsSettings } from "../../../src/operations/api/settings.js";
@@ -96,13 +97,16 @@ class FalseGroup implements GroupAccess {
   nextStamp = () => this.group.nextStamp();
   holdEntries = (forMs: number) => this.group.holdEntries(forMs);
   isServing = () => this.isLeader();
-  term = () => this.group.term();
+  term = () => this.group.term() + this.trio.termsBehind;
   isHandingOver = () => false;
   isLeader = () => this.trio.leaderOf(this.partition) === this.nodeId;
   leaderNode = () => this.trio.known(this.nodeId, this.partition);
   levelMs = (nowMs: number) => nowMs;
   addReset = (hook: ResetHook) => void this.resets.push(hook);
   addStopHook = () => undefined;
+  /** What is to be called before leadership is handed over as planned. */
+  readonly moveHooks: MoveHook[] = [];
+  addMoveHook = (hook: MoveHook) => void this.moveHooks.push(hook);
 
   reset(): void {
     for (const hook of this.resets) hook("leadership moved");
@@ -127,6 +131,8 @@ export class Trio {
   hide: ((command: Command, node: number) => ProposalResult | null) | null = null;
   read: ((node: number) => ReadResult | null) | null = null;
   fate: (sent: Sent) => Fate = () => "arrives";
+  /** Leaderships that ended since. */
+  termsBehind = 0;
   /** What every lane holds: more than nothing, and a frame that is refused found it full. */
   queuedBytes = 0;
   /** What a node that does not host the partition would not know; 0 = nobody. */

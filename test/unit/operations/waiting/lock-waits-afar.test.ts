@@ -122,6 +122,90 @@ t.test("P-181 however many wait for a leader, there is a place for the release",
   t.end();
 });
 
+/** Node 1 hands over to node 2 as planned: to its hooks, and then in fact. */
+function handOver(trio: Trio): void {
+  for (const group of trio.groups[0]?.values() ?? []) {
+    for (const hook of group.moveHooks) hook(2, () => undefined);
+  }
+  trio.world.settle();
+  trio.termsBehind++;
+  trio.moveAll(2);
+  trio.world.pass(100);
+}
+
+/** Owners in the order in which they are granted the lock, each letting go at once. */
+function grantedAt(trio: Trio, leader: number, waits: ReadonlyMap<string, Wait>): string[] {
+  const order: string[] = [];
+  let holder = "a";
+  for (let count = 0; count < waits.size; count++) {
+    trio.ask(leader, unlock("r", holder));
+    trio.world.settle();
+    const next = [...waits].find(([owner, { answers }]) => {
+      return answers.length > 0 && !order.includes(owner);
+    });
+    holder = next?.[0] ?? "";
+    order.push(holder);
+  }
+  return order;
+}
+
+t.test("Q11 a planned move takes the queue along, in its order", (t) => {
+  const waitsOf = (trio: Trio): ReadonlyMap<string, Wait> => {
+    const owners = ["b", "c", "d", "e", "f", "g"];
+    return new Map(owners.map((owner, at) => [owner, waitAt(trio, 3 - (at % 2), owner)]));
+  };
+  const carried = held();
+  const waits = waitsOf(carried);
+  handOver(carried);
+  t.same(grantedAt(carried, 2, waits), ["b", "c", "d", "e", "f", "g"]);
+  const lost = held();
+  const others = waitsOf(lost);
+  lost.fate = ({ from, to, frame }) =>
+    from === 1 && to === 2 && frame.direction === "calls" ? "lost" : "arrives";
+  handOver(lost);
+  t.same(
+    grantedAt(lost, 2, others).sort(),
+    ["b", "c", "d", "e", "f", "g"],
+    "nobody is lost with it",
+  );
+  const older = held();
+  const late = waitsOf(older);
+  older.termsBehind--;
+  for (const group of older.groups[0]?.values() ?? []) {
+    for (const hook of group.moveHooks) hook(2, () => undefined);
+  }
+  older.world.settle();
+  older.termsBehind += 2;
+  older.moveAll(2);
+  older.world.pass(100);
+  const order = grantedAt(older, 2, late);
+  t.not(order.join(), "b,c,d,e,f,g", "that of an older leadership is none");
+  t.same(order.sort(), ["b", "c", "d", "e", "f", "g"]);
+  t.end();
+});
+
+t.test("Q11 who does not come back after a planned move delays nobody", (t) => {
+  const trio = held();
+  const gone = waitAt(trio, 3, "b");
+  const c = waitAt(trio, 2, "c");
+  for (const group of trio.groups[0]?.values() ?? []) {
+    for (const hook of group.moveHooks) hook(2, () => undefined);
+  }
+  trio.world.settle();
+  gone.control?.leave("cancelled");
+  trio.world.settle();
+  trio.termsBehind++;
+  trio.moveAll(2);
+  trio.world.pass(100);
+  t.equal(trio.node(2)["serving"].waitTally.placesLeft, 1);
+  trio.ask(2, unlock("r", "a"));
+  trio.world.settle();
+  t.match(c.answers, [{ type: LockType.locked }]);
+  trio.world.pass(2500);
+  t.equal(trio.node(2)["serving"].waitTally.placesLeft, 0);
+  t.end();
+});
+
 t.test("Q11 with a leadership its places end: who comes back is behind who came first", (t) => {
   const trio = held();
   const b = waitAt(trio, 1, "b");
