@@ -132,7 +132,7 @@ export class LockQueues {
   }
 
   /** Those who wait, in their order, and who may come back: for the leader that is to come. */
-  get standings(): readonly CarriedPlace[] {
+  standings(): readonly CarriedPlace[] {
     return thatFit(this.everyPlace());
   }
 

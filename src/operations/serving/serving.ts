@@ -118,7 +118,7 @@ export class Serving implements ForwardingDeps {
     to: number,
     done: () => void,
   ): void {
-    const { standings: places } = queues;
+    const places = queues.standings();
     if (places.length === 0) return done();
     const { partition } = group;
     const request = { kind: "keep-places", partition, term: group.term(), places } as const;

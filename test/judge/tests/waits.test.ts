@@ -104,6 +104,27 @@ t.test("2 waiters are granted in their order (Q2)", (t) => {
     fifo.tried(a.place, 2)(1n, true);
   });
   t.equal(cancelled, "fail", "who was cancelled is tried");
+  const carried = (told: readonly string[]): string =>
+    judge((fifo, queue) => {
+      const a = queue.asked("a", 0);
+      queue.asked("b", 1);
+      queue.asked("c", 2);
+      queue.gone(queue.asked("d", 3), true, 3);
+      fifo.carried("lock r", told, queue.standing);
+      fifo.tried(a.place, 4)(1n, true);
+    });
+  t.equal(carried(["a", "b", "c", "d"]), "pass", "who is away goes along");
+  t.equal(carried(["a", "c", "b"]), "fail", "Q11 another order is carried over");
+  t.equal(carried(["a", "b"]), "fail", "Q11 somebody is left behind");
+  const returning = (first: string): string =>
+    judge((fifo, queue) => {
+      for (const owner of ["a", "b"]) queue.carriedOver(owner, 0);
+      const b = queue.asked("b", 10);
+      const a = queue.asked("a", 11);
+      fifo.tried((first === "a" ? a : b).place, 12)(1n, true);
+    });
+  t.equal(returning("a"), "pass", "Q11 who comes back has its turn");
+  t.equal(returning("b"), "fail", "Q11 whatever the order in which they come");
   t.end();
 });
 

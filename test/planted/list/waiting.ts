@@ -170,4 +170,21 @@ export const waitingBugs: readonly RecordBug[] = [
         "    const waiter = new Waiter",
     ],
   ),
+  recordBug("P-183", "a planned move leaves the queue behind", AFAR, "Q11 a planned move", [
+    QUEUES,
+    "    if (isNew) this.takeOver(queue);\n",
+    "",
+  ]),
+  recordBug("P-042", "places of an older leadership are taken over", AFAR, "Q11 a planned move", [
+    "src/host/waiting/carried-places.ts",
+    "if (term !== this.term + 1 || ",
+    "if (",
+  ]),
+  recordBug(
+    "P-183",
+    "who is carried over and does not come back stands there for good",
+    AFAR,
+    "Q11 who does not come back",
+    [QUEUES, "      this.kept.keep(queue.add(carried));", "      queue.add(carried);"],
+  ),
 ];

@@ -12,6 +12,7 @@ import {
   type LockCall,
   lockReads,
 } from "../../../src/host/waiting/lock-decisions.js";
+import type { CarriedPlace } from "../../../src/host/waiting/carried-places.js";
 import type { LockQueues } from "../../../src/host/waiting/lock-queues.js";
 import type { Waiter } from "../../../src/host/waiting/queue.js";
 import { LockType } from "../../../src/machine/commands/command.js";
@@ -53,7 +54,17 @@ interface Tapped {
   readonly requests: WeakMap<Waiter, SeenRequest>;
   /** Of those that wait, what each says of its wait. */
   readonly named: Map<SeenRequest, Told>;
+  /** What the leader of that term told when it handed over to this node as planned. */
+  carried: {
+    readonly term: number;
+    readonly atMs: number;
+    readonly places: readonly CarriedPlace[];
+  };
 }
+
+/** A carried place counts for so long (ms). */
+const CARRIED_MS = 10_000;
+const NOTHING_CARRIED = { term: -1, atMs: -Infinity, places: [] };
 
 export class QueueTap {
   /** Of all leaders that there were. */
@@ -200,9 +211,10 @@ export class QueueTap {
   private tap(node: number, group: Group, queues: LockQueues): Tapped {
     const tapped: Tapped = {
       ...{ group, queues, seen: new Map(), tries: new Map(), requests: new WeakMap() },
-      named: new Map(),
+      ...{ named: new Map(), carried: NOTHING_CARRIED },
     };
     this.tapAsks(node, tapped);
+    this.tapMoves(tapped);
     this.tapHeirs(node, tapped);
     this.tapTries(tapped);
     const reset = queues.reset.bind(queues);
@@ -228,6 +240,12 @@ export class QueueTap {
         queue = new SeenQueue(lock, group.partition, node, group.term());
         seen.set(lock, queue);
         this.queues.push(queue);
+        const { term, atMs, places } = tapped.carried;
+        const isNext = term + 1 === queue.term && world.nowMs - atMs <= CARRIED_MS;
+        for (const place of isNext ? places : []) {
+          if (nameOf(place.resource, place.isEphemeral) !== lock) continue;
+          queue.carriedOver(ownerText(place.owner), world.nowMs);
+        }
       }
       counts.asks++;
       const request = queue.asked(ownerText(wish.owner), world.nowMs);
@@ -258,6 +276,26 @@ export class QueueTap {
         request.place.queue.gone(request, how === "left", world.nowMs);
       }
       return leave(waiters, how);
+    };
+  }
+
+  /** Who stands where goes along with a planned move. */
+  private tapMoves(tapped: Tapped): void {
+    const { queues, seen } = tapped;
+    const carry = queues.carry.bind(queues);
+    queues.carry = (term, places) => {
+      tapped.carried = { term, atMs: this.world.nowMs, places };
+      carry(term, places);
+    };
+    const standings = queues.standings.bind(queues);
+    queues.standings = () => {
+      const places = standings();
+      for (const [lock, queue] of seen) {
+        const told = places.filter((each) => nameOf(each.resource, each.isEphemeral) === lock);
+        const owners = told.map(({ owner }) => ownerText(owner));
+        this.checks.fifo.carried(lock, owners, queue.standing);
+      }
+      return places;
     };
   }
 

@@ -45,6 +45,15 @@ export class Fifo {
     };
   }
 
+  /** A leader that hands over as planned tells who stands where; `standing`: who waits there (Q11). */
+  carried(lock: string, told: readonly string[], standing: readonly string[]): void {
+    this.findings.count("queues carried over");
+    const known = told.filter((owner) => standing.includes(owner));
+    if (known.join() === standing.join()) return;
+    const where = `${lock}: a planned move carries ${told.join(", ")}`;
+    this.findings.violation(`${where}, and ${standing.join(", ")} wait`);
+  }
+
   /** A leader tries to grant the lock to somebody who has no place. */
   stranger(lock: string, owner: string, atMs: number): void {
     this.findings.violation(

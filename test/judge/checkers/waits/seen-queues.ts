@@ -81,6 +81,17 @@ export class SeenQueue {
     return { place, askedMs: atMs, isGone: false, ends: 0 };
   }
 
+  /** The owner stood at the leader before, behind those that were carried over before it (Q11). */
+  carriedOver(owner: string, atMs: number): void {
+    if (!this.places.has(owner)) this.add(owner, false).leftMs = atMs;
+  }
+
+  /** Who waits, in their order, as far as that is certain. */
+  get standing(): readonly string[] {
+    const places = [...this.places.values()].filter(({ living, isOpen }) => living > 0 && !isOpen);
+    return places.sort((one, other) => one.turn - other.turn).map(({ owner }) => owner);
+  }
+
   /** The request waits no more; `isKept`: its owner may come back. */
   gone(request: SeenRequest, isKept: boolean, atMs: number): void {
     if (request.isGone) return;
