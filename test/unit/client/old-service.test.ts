@@ -38,6 +38,11 @@ class OldService {
     });
   });
 
+  constructor() {
+    // Connections end by no real time: in this test's an hour is a moment, and a moment may be long.
+    this.server.keepAliveTimeout = 0;
+  }
+
   async client(): Promise<SvcClient> {
     if (!this.server.listening)
       await new Promise<void>((resolve) => this.server.listen(0, "127.0.0.1", resolve));
