@@ -26,12 +26,12 @@ import { ClockAdvances } from "../requests/clockadvance.js";
 import type {
   GroupFacts,
   JoinedCommand,
+  MoveHook,
   ProposalDone,
   ProposalMarks,
   ReadDone,
   RefusalReason,
   ResetHook,
-  MoveHook,
   StopHook,
 } from "../requests/results.js";
 

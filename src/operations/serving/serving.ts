@@ -122,14 +122,9 @@ export class Serving implements ForwardingDeps {
     if (places.length === 0) return done();
     const { partition } = group;
     const request = { kind: "keep-places", partition, term: group.term(), places } as const;
-    const asking = {
-      to,
-      partition: NO_PARTITION,
-      requestId: `move-${partition}`,
-      request,
-    } as const;
     const deadlineMs = this.ports.clock.monotonicMs() + TELL_MS;
-    this.calls.ask({ ...asking, deadlineMs }, done);
+    const requestId = `move-${partition}`;
+    this.calls.ask({ to, partition: NO_PARTITION, request, requestId, deadlineMs }, done);
   }
 
   /**

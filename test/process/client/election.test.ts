@@ -1,35 +1,11 @@
 /** Elections of the client against a real node, over both transports. */
 import t from "tap";
-import {
-  InvalidInputError,
-  LockLostError,
-  LockNotAcquiredError,
-  SvcClient,
-} from "../../../src/client/mod.js";
+import { InvalidInputError, LockLostError, LockNotAcquiredError } from "../../../src/client/mod.js";
 import { failure } from "../../doubles/client/failure.js";
-import {
-  endAll,
-  nodeFlags,
-  ServerProcess,
-  sleep,
-  temporaryDirectory,
-} from "../cluster/server-process.js";
-
-const directory = temporaryDirectory();
-const server = new ServerProcess(nodeFlags(directory.path));
-const { grpc, http } = await server.ready();
-const direct = new SvcClient({ endpoints: grpc });
+import { sleep } from "../cluster/server-process.js";
+import { clientOf, direct } from "./one-node.js";
 
 t.setTimeout(120_000);
-t.teardown(async () => {
-  await direct.close();
-  await endAll();
-  directory.remove();
-});
-
-function clientOf(transport: "grpc" | "rest"): SvcClient {
-  return new SvcClient({ endpoints: transport === "grpc" ? grpc : http, transport });
-}
 
 for (const transport of ["grpc", "rest"] as const) {
   t.test(`E1 ${transport}: campaign, leader, proclaim, resign; the next one leads`, async (t) => {
@@ -66,7 +42,7 @@ for (const transport of ["grpc", "rest"] as const) {
 }
 
 t.test("E1 who gives up while waiting leads nothing, whenever it gives up", async (t) => {
-  const client = new SvcClient({ endpoints: grpc });
+  const client = clientOf("grpc");
   for (const afterMs of [0, 20, 100]) {
     const election = client.election("given-up");
     const first = await direct.election("given-up").campaign();
@@ -84,7 +60,7 @@ t.test("E1 who gives up while waiting leads nothing, whenever it gives up", asyn
 });
 
 t.test("E1 leading ends with the lock: a forced release ends it at the next extend", async (t) => {
-  const client = new SvcClient({ endpoints: grpc });
+  const client = clientOf("grpc");
   const leadership = await client.election("forced").campaign({ leaseMs: 1500 });
   const step = { fencingToken: leadership.epoch, reason: "hangs" };
   t.equal((await direct.locks.forceUnlock("elections/forced", step)).unlocked, true);
@@ -118,7 +94,7 @@ t.test("F4 a handle that watches its lock hears of a forced release at once", as
 });
 
 t.test("E1 a client that closes resigns", async (t) => {
-  const client = new SvcClient({ endpoints: grpc });
+  const client = clientOf("grpc");
   const leadership = await client.election("closed").campaign({ leaseMs: 60_000 });
   const next = direct.election("closed").campaign({ waitMs: 30_000 });
   await client.close();

@@ -1,30 +1,16 @@
 /** Permits of the client against a real node, over both transports. */
 import t from "tap";
-import { SvcClient } from "../../../src/client/mod.js";
 import { failure } from "../../doubles/client/failure.js";
-import {
-  endAll,
-  nodeFlags,
-  ServerProcess,
-  sleep,
-  temporaryDirectory,
-} from "../cluster/server-process.js";
-
-const directory = temporaryDirectory();
-const server = new ServerProcess(nodeFlags(directory.path));
-const { grpc, http } = await server.ready();
+import { sleep } from "../cluster/server-process.js";
+import { clientOf } from "./one-node.js";
 
 t.setTimeout(60_000);
-t.teardown(async () => {
-  await endAll();
-  directory.remove();
-});
 
 const LEASE = { leaseMs: 60_000 };
 
 for (const transport of ["grpc", "rest"] as const) {
   t.test(`Q2 ${transport}: of three permits three are held, whoever asks next waits`, async (t) => {
-    const client = new SvcClient({ endpoints: transport === "grpc" ? grpc : http, transport });
+    const client = clientOf(transport);
     const name = `permit-${transport}`;
     const held = await Promise.all([1, 2, 3].map(() => client.locks.permit(name, 3, LEASE)));
     // Those who tried at once may have met each other at one and passed on: none is in the way of all.
@@ -56,14 +42,14 @@ for (const transport of ["grpc", "rest"] as const) {
     const free = await client.locks.permit(name, 3, LEASE);
     t.equal(free.resource, resource, "the free one is found among all");
     await client.close();
-    const after = new SvcClient({ endpoints: grpc });
+    const after = clientOf("grpc");
     for (const one of held) t.equal(await after.locks.info(one.resource), null, "closing releases");
     await after.close();
   });
 }
 
 t.test("P-202 permits refuse what is of the wrong type or out of bounds, by name", async (t) => {
-  const client = new SvcClient({ endpoints: grpc });
+  const client = clientOf("grpc");
   const wrong = (value: unknown): never => value as never;
   for (const [name, count, options, word] of [
     [5, 1, LEASE, /name/],

@@ -5,32 +5,13 @@
 import t, { type Test } from "tap";
 import { SvcClient } from "../../../src/client/mod.js";
 import { failure } from "../../doubles/client/failure.js";
-import {
-  endAll,
-  nodeFlags,
-  ServerProcess,
-  sleep,
-  temporaryDirectory,
-} from "../cluster/server-process.js";
-
-const directory = temporaryDirectory();
-const server = new ServerProcess(nodeFlags(directory.path));
-const { grpc, http } = await server.ready();
-const direct = new SvcClient({ endpoints: grpc });
+import { sleep } from "../cluster/server-process.js";
+import { clientOf, direct } from "./one-node.js";
 
 t.setTimeout(120_000);
-t.teardown(async () => {
-  await direct.close();
-  await endAll();
-  directory.remove();
-});
 
 const TRANSPORTS = ["grpc", "rest"] as const;
 const LEASE = { leaseMs: 60_000 };
-
-function clientOf(transport: "grpc" | "rest"): SvcClient {
-  return new SvcClient({ endpoints: transport === "grpc" ? grpc : http, transport });
-}
 
 async function waiting(resource: string, count: number): Promise<void> {
   while ((await direct.locks.info(resource))?.waiters !== count) await sleep(5);

@@ -8,7 +8,7 @@ import { Completions } from "../../../src/host/requests/completions.js";
 import { Batcher, Budget, type Waiter } from "../../../src/host/requests/batcher.js";
 import { AppendBudget } from "../../../src/host/replication/append-budget.js";
 import { NodeClocks } from "../../../src/host/node-clocks.js";
-import { EffectsExecutor, LogOutbox } from "../../../src/host/group/effects.js";
+import { EffectsExecutor, type EffectsTarget, LogOutbox } from "../../../src/host/group/effects.js";
 import { LeaseClock } from "../../../src/host/group/leaseclock.js";
 import { Proposals, type ProposedEntry } from "../../../src/host/requests/proposals.js";
 import { Reads } from "../../../src/host/requests/reads.js";
@@ -277,39 +277,42 @@ t.test("P-156 turns: one at a time, never at once, re-checked, no timer after cl
   t.equal(log.length, 5, "a late caller gets its turn");
 });
 
-t.test("effects: hard state first, receipts in order, nothing before the disk", async (t) => {
-  const timer = new ManualTimer();
-  const log = new ManualLog(timer);
+/** An executor of `core` with a log whose writes end when the test says so. */
+function executorOf(core: RaftCore, target: Partial<EffectsTarget>) {
+  const log = new ManualLog(new ManualTimer());
   log.automatic = false;
-  const events: string[] = [];
-  const core = new RaftCore(defaultConfig(1, 1), freshState(membershipOf([1])));
   const outbox = new LogOutbox(new AppendBudget(1 << 20));
-  const payloads = new Map<number, Uint8Array>();
-  const executor = new EffectsExecutor(
-    partitionId(1),
-    1,
-    core,
-    {
-      roleChanged: (soft) => void events.push(soft.role),
-      payloadFor: (index) => payloads.get(index) ?? new Uint8Array(0),
-      committed: ({ first, last }) => {
-        events.push(`apply ${first}-${last}`);
-      },
-      readCaptured: () => undefined,
-      readDropped: () => undefined,
-      rewritten: () => undefined,
-      appended: () => undefined,
-      send: () => undefined,
-      install: () => undefined,
-    },
-    outbox,
-    () => undefined,
-    { term: 0, vote: 0, commit: 0 },
-  );
+  const nothing: EffectsTarget = {
+    roleChanged: () => undefined,
+    payloadFor: () => new Uint8Array(0),
+    committed: () => undefined,
+    readCaptured: () => undefined,
+    readDropped: () => undefined,
+    rewritten: () => undefined,
+    appended: () => undefined,
+    send: () => undefined,
+    install: () => undefined,
+  };
+  const whole = { ...nothing, ...target };
+  const hardState = { term: 0, vote: 0, commit: 0 };
+  const ports = [outbox, () => undefined, hardState] as const;
+  const executor = new EffectsExecutor(partitionId(1), 1, core, whole, ...ports);
   const turn = (): void => {
     executor.run();
     outbox.submit(log);
   };
+  return { log, executor, turn };
+}
+
+t.test("effects: hard state first, receipts in order, nothing before the disk", async (t) => {
+  const events: string[] = [];
+  const core = new RaftCore(defaultConfig(1, 1), freshState(membershipOf([1])));
+  const payloads = new Map<number, Uint8Array>();
+  const { log, executor, turn } = executorOf(core, {
+    roleChanged: (soft) => void events.push(soft.role),
+    payloadFor: (index) => payloads.get(index) ?? new Uint8Array(0),
+    committed: ({ first, last }) => void events.push(`apply ${first}-${last}`),
+  });
   core.campaign();
   turn();
   t.same([log.pending.length, core.role], [1, "candidate"]);
@@ -356,9 +359,6 @@ t.test("effects: hard state first, receipts in order, nothing before the disk", 
 t.test(
   "a vote for itself may be durable when it is no member any more (seed 9310146)",
   async (t) => {
-    const timer = new ManualTimer();
-    const log = new ManualLog(timer);
-    log.automatic = false;
     const core = new RaftCore(defaultConfig(1, 1), {
       ...freshState(membershipOf([1, 2])),
       ...{
@@ -368,35 +368,14 @@ t.test(
       },
       configChanges: [{ index: 1, kind: "configChangeV2" }],
     });
-    const outbox = new LogOutbox(new AppendBudget(1 << 20));
     const gone = {
       version: 2,
       transition: "auto",
       operations: [{ kind: "remove", node: 1 }],
     } as const;
-    const executor = new EffectsExecutor(
-      partitionId(1),
-      1,
-      core,
-      {
-        roleChanged: () => undefined,
-        payloadFor: () => new Uint8Array(0),
-        committed: () => void core.applyConfigChange(1, gone),
-        readCaptured: () => undefined,
-        readDropped: () => undefined,
-        rewritten: () => undefined,
-        appended: () => undefined,
-        send: () => undefined,
-        install: () => undefined,
-      },
-      outbox,
-      () => undefined,
-      { term: 1, vote: 0, commit: 0 },
-    );
-    const turn = (): void => {
-      executor.run();
-      outbox.submit(log);
-    };
+    const { log, turn } = executorOf(core, {
+      committed: () => void core.applyConfigChange(1, gone),
+    });
     core.campaign();
     turn();
     core.step(message("preVoteAnswer", { term: core.term + 1 }));
