@@ -19,15 +19,22 @@ const IDLE_TURNS = 24;
 /** Bytes that nobody reads (a stalled proxy) are waited for so many turns, and so long (real ms). */
 const HELD_TURNS = 200;
 const HELD_MS = 10;
+/**
+ * A connection whose other end is not seen yet is waited for so long, once: it may stand at the client before a busy
+ * machine's kernel tells the server of it.
+ */
+const UNACCEPTED_MS = 1000;
 /** Requests of the platform that end by themselves: connections, files, names. */
 const PENDING = /^(?:TCPConnectWrap|FSReq|GetAddrInfo|GetNameInfo)/;
 
 /** The sockets of this process, and how many came and went. */
 const sockets = new Set<Socket>();
+const clients = new WeakSet<Socket>();
+/** Ports, from and to, of every connection that a server of this process has taken, or that is given up. */
+const accepted = new Set<string>();
 let changes = 0;
 
-function follow(message: unknown): void {
-  const { socket } = message as { readonly socket: Socket };
+function follow({ socket }: { readonly socket: Socket }): void {
   changes += 1;
   sockets.add(socket);
   socket.once("close", () => {
@@ -35,8 +42,16 @@ function follow(message: unknown): void {
     sockets.delete(socket);
   });
 }
-subscribe("net.client.socket", follow);
-subscribe("net.server.socket", follow);
+subscribe("net.client.socket", (message) => {
+  const client = message as { readonly socket: Socket };
+  clients.add(client.socket);
+  follow(client);
+});
+subscribe("net.server.socket", (message) => {
+  const server = message as { readonly socket: Socket };
+  accepted.add(`${server.socket.remotePort} ${server.socket.localPort}`);
+  follow(server);
+});
 
 /** Changes whenever something moves. */
 function moved(): number {
@@ -57,6 +72,17 @@ function isUnderWay(): boolean {
   return false;
 }
 
+/** The connection of a client that stands while its server has not been told of it, or null. */
+function unaccepted(): string | null {
+  for (const one of sockets) {
+    const { localPort, remotePort } = one;
+    if (localPort === undefined || remotePort === undefined || !clients.has(one)) continue;
+    const ports = `${localPort} ${remotePort}`;
+    if (!accepted.has(ports)) return ports;
+  }
+  return null;
+}
+
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** Resolves when nothing moves in this process any more. */
@@ -70,8 +96,13 @@ async function idle(): Promise<void> {
       turns = 0;
       sinceMs = performance.now();
     }
-    if (turns >= IDLE_TURNS && !isUnderWay()) return;
-    if (turns >= HELD_TURNS && performance.now() - sinceMs > HELD_MS) return;
+    const stillMs = performance.now() - sinceMs;
+    const coming = turns < IDLE_TURNS ? null : unaccepted();
+    if (coming !== null && stillMs > UNACCEPTED_MS) accepted.add(coming);
+    if (turns >= IDLE_TURNS && coming === null) {
+      if (!isUnderWay()) return;
+      if (turns >= HELD_TURNS && stillMs > HELD_MS) return;
+    }
     await turn();
   }
 }

@@ -110,22 +110,27 @@ export class RangedRun {
     ];
   }
 
-  /** Whether all nodes show the same keys with the same revisions below a prefix: what differs. */
+  /**
+   * Whether all nodes show the same keys with the same revisions below a prefix: what one of them left out although it
+   * lives. Nobody writes any more, but leases may end between two answers: what is shown after all of them lived while
+   * each was made.
+   */
   async differences(prefixKey: string): Promise<readonly string[]> {
-    const seen = await Promise.all(
-      this.nodes.all.map(async (node) => {
-        const path = "/v1/kv/scan-all-by-prefix";
-        const answer = await this.asking.ask(node, path, { prefixKey });
-        const items = (answer?.["items"] ?? []) as readonly Json[];
-        return items.map(({ key, revision }) => `${String(key)} ${String(revision)}`);
-      }),
+    const seen = await Promise.all(this.nodes.all.map((node) => this.rows(node, prefixKey)));
+    const living = await Promise.all(this.nodes.all.map((node) => this.rows(node, prefixKey)));
+    const rows = new Set(living.flat());
+    return seen.flatMap((shown, at) =>
+      [...rows]
+        .filter((row) => !shown.includes(row))
+        .map((row) => `node ${this.nodes.all[at]} leaves out ${row}`),
     );
-    const [first = [], ...others] = seen;
-    return others.flatMap((rows, at) => {
-      const one = rows.filter((row) => !first.includes(row));
-      const other = first.filter((row) => !rows.includes(row));
-      return [...one, ...other].map((row) => `node ${at + 2}: ${row}`);
-    });
+  }
+
+  private async rows(node: number, prefixKey: string): Promise<readonly string[]> {
+    const answer = await this.asking.ask(node, "/v1/kv/scan-all-by-prefix", { prefixKey });
+    const items = answer?.["items"] as readonly Json[] | undefined;
+    if (items === undefined) throw new Error(`node ${node} answers no scan: ${answer?.["code"]}`);
+    return items.map(({ key, revision }) => `${String(key)} ${String(revision)}`);
   }
 
   /** A split of a key space by whoever leads meta, a registration and the rest through node 1; its status. */

@@ -1,6 +1,9 @@
 /** The time of the client: the platform's own, the clock of leases on it, and the virtual one of the tests. */
 import { spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { connect } from "node:net";
 import { join } from "node:path";
+import { Worker } from "node:worker_threads";
 import t from "tap";
 import { SystemClock } from "../../../src/client/time/clock.js";
 import { systemPlatform } from "../../../src/client/time/system-platform.js";
@@ -98,3 +101,25 @@ t.test(
     t.equal(time.nowMs(), begin + 3_600_102);
   },
 );
+
+t.test("virtual time: none passes before a connection is taken at its other end", async (t) => {
+  const time = new VirtualTime();
+  t.teardown(() => time.stop());
+  // A thread's server stands for one whose kernel is late: its end is not seen by this thread.
+  const program = `
+    const { parentPort } = require("node:worker_threads");
+    const answer = (socket) => setTimeout(() => socket.end("taken"), 30);
+    const server = require("node:net").createServer(answer);
+    server.listen(0, "127.0.0.1", () => parentPort.postMessage(server.address().port));`;
+  const worker = new Worker(program, { eval: true });
+  t.teardown(() => worker.terminate());
+  const [port] = (await once(worker, "message")) as [number];
+  const socket = connect(port, "127.0.0.1");
+  await once(socket, "connect");
+  const order: string[] = [];
+  time.after(90_000, () => order.push("late"));
+  socket.once("data", () => order.push("answered"));
+  await once(socket, "close");
+  await time.sleep(90_000);
+  t.same(order, ["answered", "late"]);
+});
