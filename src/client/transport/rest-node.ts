@@ -29,6 +29,14 @@ import type { TransportNode } from "../call/try.js";
 
 type Undici = typeof import("undici");
 
+let imported: Promise<Undici> | null = null;
+
+/** The HTTP package: loaded when the first client over REST needs it. */
+export function loadUndici(): Promise<Undici> {
+  imported ??= import("undici");
+  return imported;
+}
+
 /** Connections per endpoint, and as many for what waits: one request at a time each. */
 const CONNECTIONS = 64;
 /** How long an endpoint that did not know a member is asked without it: it may be upgraded (ms). */
@@ -101,7 +109,7 @@ export class RestNode implements TransportNode {
   }
 
   private async load(): Promise<Loaded> {
-    const undici = await import("undici");
+    const undici = await loadUndici();
     const { ca, cert, key, insecure } = this.settings.tls;
     const pem = (text: string | Uint8Array | undefined): Buffer | undefined =>
       text === undefined ? undefined : Buffer.from(text);

@@ -9,10 +9,13 @@
  */
 import { subscribe } from "node:diagnostics_channel";
 import type { Socket } from "node:net";
-// Clients over REST load it when they first need it; here it is loaded before any time passes.
-import "undici";
 import { Prng } from "../../../src/base/prng.js";
 import type { ClientPlatform, Timer } from "../../../src/client/time/platform.js";
+import { loadUndici } from "../../../src/client/transport/rest-node.js";
+
+// Clients over REST load it when they first need it. What another thread does for that (loaders of programs that watch
+// over tests) moves nothing here: it is done before any time passes.
+await loadUndici();
 
 /** So many turns without anything that moves are idle. */
 const IDLE_TURNS = 24;

@@ -3,14 +3,19 @@
  * checker. `npm run chaos` runs the same at length, with key ranges.
  */
 import t from "tap";
-import { keep, runChaos } from "../chaos/chaos.js";
+import { type ChaosReport, keep, runChaos } from "../chaos/chaos.js";
 import { ChaosNetwork } from "../chaos/network.js";
-import { verdictText } from "../../judge/checkers/verdict.js";
+import { verdictText, violationsReported } from "../../judge/checkers/verdict.js";
 import { endAll, sleep } from "./server-process.js";
 import { connect, createServer, type Socket } from "node:net";
 
-t.setTimeout(400_000);
+t.setTimeout(580_000);
 t.teardown(endAll);
+
+/** Enough on a quiet machine to see of everything what each checker demands. */
+const SHORT_MS = 42_000;
+/** On a busy one, when that saw too little. What was broken is never tried again. */
+const LONG_MS = 120_000;
 
 t.test(
   "P-167 the network of a chaos run holds one direction, delays, cuts, and knows who dialled",
@@ -60,17 +65,21 @@ t.test(
 
 t.test("three nodes under faults: every checker passes", async (t) => {
   const said: string[] = [];
-  const outcome = await runChaos({
-    seed: 20,
-    nodes: 3,
-    durationMs: 42_000,
-    clients: 16,
-    // They have tests of their own, and would leave a short run too little to see of locks and sequences.
-    ranges: false,
-    // One comes to life; the long runs restore a second one, above that.
-    backups: 1,
-    say: (text) => said.push(text),
-  });
+  const run = (seed: number, durationMs: number): Promise<ChaosReport> =>
+    runChaos({
+      ...{ seed, durationMs, nodes: 3, clients: 16 },
+      // They have tests of their own, and would leave a short run too little to see of locks and sequences.
+      ranges: false,
+      // One comes to life; the long runs restore a second one, above that.
+      backups: 1,
+      say: (text) => said.push(text),
+    });
+  let outcome = await run(20, SHORT_MS);
+  const sawTooLittle = outcome.verdicts.filter(({ kind }) => kind === "vacuous");
+  if (sawTooLittle.length > 0 && violationsReported() === 0) {
+    t.comment("a busy machine: longer once more", ...sawTooLittle.map(verdictText));
+    outcome = await run(21, LONG_MS);
+  }
   for (const verdict of outcome.verdicts) {
     t.equal(verdict.kind, "pass", verdict.property);
     if (verdict.kind !== "pass") t.comment(verdictText(verdict));
