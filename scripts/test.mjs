@@ -1,7 +1,7 @@
 /**
  * `npm test [-- --all | --quick] [FILES]`: sets up, runs the compiled test files with tap, says which took longest, and
  * ends with the plain line `N passed, N failed`. Without arguments all of test/ runs, of the lives of real clusters one
- * half today and the other one tomorrow (`--all`: both); with arguments only the files whose path contains one; with
+ * third each day (`--all`: all of them); with arguments only the files whose path contains one; with
  * `--quick` what a developer needs while typing: no real processes, no simulated worlds, no fuzzing and no planted bugs.
  * A failed assertion is shown with its difference.
  */
@@ -15,9 +15,10 @@ import { setup } from "./setup.mjs";
 await setup();
 /** Folders that `--quick` leaves out: each takes minutes. */
 const SLOW = /^dist\/test\/(?:console|deploy|process|sim|fuzz|planted)\//;
-/** Lives of real clusters: half an hour of waiting for elections, drains and disks. One part of them a day. */
-const LIVES = /^dist\/test\/(?:deploy|process\/(?:backups|cli|client|cluster|placement|ranges))\//;
-const LIVES_PARTS = 2;
+/** Lives of real clusters: most of an hour of waiting for elections, drains and disks. One part of them a day. */
+const LIVES =
+  /^dist\/test\/(?:deploy|process\/(?:backups|cli|client|cluster|net|placement|ranges|server))\//;
+const LIVES_PARTS = 3;
 const DAY_MS = 86_400_000;
 /** One more than the build machine has cores: tests of real processes wait more than they work. */
 const JOBS = 3;

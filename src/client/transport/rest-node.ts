@@ -20,22 +20,13 @@ import {
   UnavailableError,
 } from "../values/errors.js";
 import { backupError } from "./grpc-status.js";
+import { loadUndici } from "./http-package.js";
 import { parseJson, type JsonObject, type JsonValue } from "../values/json.js";
 import type { ClientSettings, Endpoint, TokenSource } from "../values/options.js";
 import { inTime } from "../time/pause.js";
 import type { ClientPlatform } from "../time/platform.js";
 import { hintFromRest, type RouteHint } from "../call/route-hint.js";
 import type { TransportNode } from "../call/try.js";
-
-type Undici = typeof import("undici");
-
-let imported: Promise<Undici> | null = null;
-
-/** The HTTP package: loaded when the first client over REST needs it. */
-export function loadUndici(): Promise<Undici> {
-  imported ??= import("undici");
-  return imported;
-}
 
 /** Connections per endpoint, and as many for what waits: one request at a time each. */
 const CONNECTIONS = 64;
@@ -56,7 +47,7 @@ const NOT_SENT: ReadonlySet<string> = new Set([
 ]);
 
 interface Loaded {
-  readonly undici: Undici;
+  readonly undici: Awaited<ReturnType<typeof loadUndici>>;
   readonly prompt: Agent;
   /** For requests that may wait at the service. */
   readonly waiting: Agent;

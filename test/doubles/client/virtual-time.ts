@@ -11,7 +11,7 @@ import { subscribe } from "node:diagnostics_channel";
 import type { Socket } from "node:net";
 import { Prng } from "../../../src/base/prng.js";
 import type { ClientPlatform, Timer } from "../../../src/client/time/platform.js";
-import { loadUndici } from "../../../src/client/transport/rest-node.js";
+import { loadUndici } from "../../../src/client/transport/http-package.js";
 
 // Clients over REST load it when they first need it. What another thread does for that (loaders of programs that watch
 // over tests) moves nothing here: it is done before any time passes.
