@@ -43,8 +43,10 @@ export class Atlas {
   readonly doomed = new Set<Server>();
   private readonly configs = new Map<number, { index: number; membership: Membership }>();
   private readonly places = new Map<number, Place>();
-  /** Replicas that have something of their group: the others await a snapshot, and vote for nobody. */
+  /** Replicas that have something of their group, and so a vote. */
   private readonly begun = new Set<number>();
+  /** Replicas of whom their group has nothing yet, and who vote for who begins it: nobody added them. */
+  private readonly founding = new Set<number>();
 
   constructor(
     private readonly servers: readonly Server[],
@@ -69,6 +71,8 @@ export class Atlas {
     const { machine } = group;
     if (machine.appliedIndex > 0) this.begun.add(key);
     else this.begun.delete(key);
+    if (group["replica"].core["raft"].awaitsSnapshot) this.founding.delete(key);
+    else this.founding.add(key);
     if (machine.membershipIndex !== place.membershipIndex) {
       place.membershipIndex = machine.membershipIndex;
       // Of a group whose members never changed this is how it began; who awaits a snapshot has none.
@@ -157,7 +161,7 @@ export class Atlas {
         return voters.includes(server.nodeId) || mayVoteYet;
       });
       const isWhole = (server: Server): boolean =>
-        isHealthy(server) && this.mayHaveBegun(server, partition);
+        isHealthy(server) && this.mayVote(server, partition);
       return counted.filter(isWhole).length * 2 > counted.length;
     };
     const isMajority = (voters: readonly number[]): boolean => {
@@ -187,11 +191,12 @@ export class Atlas {
     return true;
   }
 
-  /** A replica of which nothing was seen yet, in a group that others have begun, awaits a snapshot. */
-  private mayHaveBegun({ nodeId }: Server, partition: number): boolean {
+  /** Whoever was added to a group awaits a snapshot of it and votes for nobody, also while nobody leads it yet. */
+  private mayVote({ nodeId }: Server, partition: number): boolean {
     const keyOf = (node: number): number => node * 4096 + partition;
     if (this.begun.has(keyOf(nodeId))) return true;
-    return !this.servers.some((other) => this.begun.has(keyOf(other.nodeId)));
+    const isBegun = this.servers.some((other) => this.begun.has(keyOf(other.nodeId)));
+    return !isBegun && (partition === META_PARTITION || this.founding.has(keyOf(nodeId)));
   }
 
   /** Nobody needs anything of it any more. */
