@@ -8,6 +8,7 @@ import type { Prng } from "../../../src/base/prng.js";
 import { decodeEntry } from "../../../src/machine/commands/codec.js";
 import { EntryKindCode } from "../../../src/host/replication/config-entries.js";
 import type { LogEntry } from "../../../src/ports.js";
+import { DEFAULT_HOST_SETTINGS } from "../../doubles/default-settings.js";
 import type { Leaderships } from "../../judge/checkers/clients/leaderships.js";
 import { Findings, type Verdict } from "../../judge/checkers/verdict.js";
 import { Fifo } from "../../judge/checkers/waits/fifo.js";
@@ -44,6 +45,8 @@ const LAST_PLACES_MS = 3000;
 /** How long nothing may happen then (ms). */
 const QUIET_MS = 6000;
 const LOOK_AT_SLEEP_MS = 500;
+/** A node that ended is waited for awake so many election timeouts, and one more for what is on its way. */
+const GONE_ELECTIONS = 6;
 /** Along so many heirs a leader that is cut off hands over until it steps down. */
 const LONG_LIST = 60;
 
@@ -84,6 +87,9 @@ export class WaitWorld {
   private isOver = false;
   /** Looks at which some disk did not work as it should (ms). */
   private readonly troubledMs: number[] = [];
+  /** Nodes that were up at the last look, and when one of them was no more (ms). */
+  private ups = 0;
+  private endedMs = Number.NEGATIVE_INFINITY;
   /** Entries about locks that anybody wrote, and all entries, by partition. */
   private readonly lockEntries = new Map<number, number>();
   private readonly entries = new Map<number, number>();
@@ -170,12 +176,13 @@ export class WaitWorld {
     const lockEntries = new Map(this.lockEntries);
     const entries = new Map(this.entries);
     const tries = new Map(this.tap.triesOf);
-    // Whose members are not all able to confirm what they have does not sleep (P-013).
-    const isAble = servers.every(({ disk, rows }) => {
-      return Math.max(disk.lateUntilMs, rows.lateUntilMs) <= world.nowMs;
+    const { quiesceAfterMs = 0, electionMs = DEFAULT_HOST_SETTINGS.electionMs } = plan.host;
+    // Whose members are not all able to confirm what they have does not sleep (P-013), but for those long gone.
+    const isLongGone = world.nowMs - this.endedMs > GONE_ELECTIONS * electionMs;
+    const isAble = servers.every(({ disk, rows, isUp }) => {
+      return Math.max(disk.lateUntilMs, rows.lateUntilMs) <= world.nowMs && (isUp || isLongGone);
     });
     const slept = this.sleepers(QUIET_MS);
-    const { quiesceAfterMs = 0 } = plan.host;
     const since = (now: Map<number, number>, then: Map<number, number>, at: number): number =>
       (now.get(at) ?? 0) - (then.get(at) ?? 0);
     const waitedIn = new Set(this.tap.queues.map((queue) => queue.partition));
@@ -248,6 +255,9 @@ export class WaitWorld {
     const { world, servers, network } = this.parts;
     world.schedule(LOOK_EVERY_MS, () => {
       this.tap.look(servers);
+      const ups = servers.filter(({ isUp }) => isUp).length;
+      if (ups < this.ups) this.endedMs = world.nowMs;
+      this.ups = ups;
       const isTroubled = network.isClogged || servers.some((one) => isHeldUp(one, world.nowMs));
       if (isTroubled) {
         this.troubledMs.push(world.nowMs);
