@@ -295,6 +295,7 @@ export class Operations implements OperationsPort {
     const frame = inbox.open(bytes);
     if (frame === null) {
       this.ports.logger.log("warn", "unreadable frame of calls", { from });
+      this.serving.calls.unreadableCame(from);
     } else if (frame.direction === "answers") {
       this.serving.calls.answersCame(from, frame);
     } else if (frame.direction === "farewell") {

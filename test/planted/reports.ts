@@ -121,6 +121,15 @@ export const reportBugs: readonly RecordBug[] = [
   ),
   told(
     "P-033",
+    "a farewell is of calls whose answers could not be read",
+    FORWARD,
+    "P-033 C12: no farewell is of calls",
+    "operations/forwarding/calls",
+    "this.peer(node).formerId = this.lastId;",
+    "this.peer(node).formerId = Math.min(this.lastId, 0);",
+  ),
+  told(
+    "P-033",
     "answers of a peer whose start is not durable are dropped",
     "host/cluster.test",
     "P-033 answers of a peer",

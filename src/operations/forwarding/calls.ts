@@ -10,16 +10,15 @@
  * that does not answer holds half of what this node admits at most. 5. A node that stops says
  * farewell behind its last answer: what it was asked and has not answered, it did not take (C12).
  * It says none to a life of a peer that may have lost an answer: with a link that was down here,
- * which the peer need not have noticed, or in a lane without room. 6. A farewell of a peer's former
- * life, which may come late, names no call of the present link: it says nothing of what its present
- * life was asked.
+ * which the peer need not have noticed, or in a lane without room. 6. A farewell says nothing of
+ * what was asked before the link, or a frame that may have held answers, was lost (it may be late).
  */
 import { assert } from "../../base/assert.js";
 import { ByteWriter } from "../../base/codec.js";
 import { DeadlineSweep } from "../../host/requests/deadline-sweep.js";
 import type { ClockPort, EntropyPort, LoggerPort, TimerPort } from "../../ports.js";
 import { isWaiting } from "../api/requests.js";
-import type { Trace, TraceHop } from "../api/tracing.js";
+import type { Trace } from "../api/tracing.js";
 import {
   type CallAnswer,
   type CallRequest,
@@ -28,6 +27,7 @@ import {
   writeCall,
 } from "../wire/calls.js";
 import { Draft, type Frame, type OutFrame } from "../wire/frames.js";
+import { Call, type CallResult, hopEnding } from "./call.js";
 import { HeardCalls } from "./heard-calls.js";
 
 /** The lane to the other nodes on which calls and their answers travel. */
@@ -47,15 +47,6 @@ export interface CallsPorts {
   readonly calls?: CallsPort;
 }
 
-export type CallResult =
-  | { readonly status: "answered"; readonly answer: CallAnswer }
-  /** It never left, or was not taken: the link is down, or is about to be. */
-  | { readonly status: "unsent" }
-  /** It never left: too much is in flight or queued to that node, which can be reached. */
-  | { readonly status: "overloaded" }
-  /** It left, and nobody knows what became of it. */
-  | { readonly status: "lost" };
-
 /** What is asked of another node. */
 export interface Asking {
   readonly to: number;
@@ -70,26 +61,9 @@ export interface Asking {
 
 export const NO_PARTITION = -1;
 
-/** A class, so that all of them have one shape: they are looked at by everything below. */
-class Call {
-  /** Since when the partition is known to have another leader; 0 = it is not. */
-  movedMs = 0;
-
-  constructor(
-    readonly to: number,
-    readonly partition: number,
-    readonly requestId: string,
-    readonly deadlineMs: number,
-    readonly sizeBytes: number,
-    /** It may wait for long: for a lock, or for something to tell. */
-    readonly waits: boolean,
-    readonly done: (result: CallResult) => void,
-  ) {}
-}
-
 /** What is held of and for one peer. */
 interface Peer {
-  /** The last call that was made before its link was last lost: it is asked none of them now. */
+  /** The last call made before its link or a frame of it was lost: no farewell is of it. */
   formerId: number;
   readonly heard: HeardCalls;
   readonly calls: Draft;
@@ -256,6 +230,11 @@ export class Calls {
       }
       this.end(id, content === null ? { status: "lost" } : { status: "answered", answer: content });
     }
+  }
+
+  /** A frame of `node` cannot be read: it may have held answers to all that it was asked until now. */
+  unreadableCame(node: number): void {
+    this.peer(node).formerId = this.lastId;
   }
 
   linkUp(node: number): void {
@@ -436,15 +415,4 @@ export class Calls {
     }
     return nextMs;
   }
-}
-
-/** As `done`; and the hop has ended. */
-function hopEnding(
-  hop: TraceHop,
-  done: (result: CallResult) => void,
-): (result: CallResult) => void {
-  return (result) => {
-    hop.ended(result.status === "answered" ? result.answer.kind : result.status);
-    done(result);
-  };
 }

@@ -10,7 +10,7 @@ import { type PartitionId, partitionId } from "../../base/ids.js";
 import type { GroupAccess } from "../api/host-view.js";
 import type { Refusal } from "../api/answers.js";
 import { type RequestContext, mayForward } from "../api/requests.js";
-import type { CallResult } from "../forwarding/calls.js";
+import type { CallResult } from "../forwarding/call.js";
 import type { CallAnswer, CallRequest } from "../wire/calls.js";
 import type { Serving } from "./serving.js";
 

@@ -397,6 +397,30 @@ t.test(
   },
 );
 
+t.test(
+  "P-033 C12: no farewell is of calls whose answers were in a frame that cannot be read",
+  async (t) => {
+    const trio = new Trio();
+    trio.moveAll(2);
+    trio.fate = ({ from }) => (from === 2 ? "lost" : "arrives");
+    const answers = trio.post(1, set("a", "1"));
+    trio.world.settle();
+    t.equal(trio.proposals.length, 1, "it is carried out");
+    const calls = trio.sent.filter(({ frame }) => frame.direction === "calls");
+    const { epoch, items } = calls[0]?.frame ?? { epoch: 0, items: [] };
+    trio.node(1).callFrame(2, Uint8Array.of(77, 2, 0, 0, 0, 0));
+    trio.node(1).callFrame(2, farewell(epoch, items.at(-1)?.id ?? 0));
+    trio.fate = () => "arrives";
+    trio.world.pass(200);
+    t.equal(trio.proposals.length, 1, "nobody carries it out twice");
+    trio.node(1).linkDown(2);
+    trio.world.pass(20_000);
+    t.match(answers, [{ type: KvType.mustRetry }]);
+    t.equal(trio.proposals.length, 1);
+    t.equal(trio.open, 0);
+  },
+);
+
 t.test("P-128: one bad item of a frame spoils nothing but itself", async (t) => {
   const trio = new Trio();
   trio.moveAll(2);
