@@ -411,6 +411,7 @@ t.test(
     trio.node(1).callFrame(2, Uint8Array.of(77, 2, 0, 0, 0, 0));
     trio.node(1).callFrame(2, farewell(epoch, items.at(-1)?.id ?? 0));
     trio.fate = () => "arrives";
+    trio.node(1).linkUp(2);
     trio.world.pass(200);
     t.equal(trio.proposals.length, 1, "nobody carries it out twice");
     trio.node(1).linkDown(2);
