@@ -30,6 +30,7 @@ import type { WaitEndsOnce } from "../../judge/checkers/waits/wait-ends-once.js"
 import type { Running, Server } from "../world/server.js";
 import type { World } from "../world/world.js";
 import type { HeirTap, Told } from "./heir-tap.js";
+import { attemptOf, isBack } from "./told-tries.js";
 
 /** It is told by the attempt of the client. */
 const DECIDED: Outcome = { kind: "refused", reason: "decided" };
@@ -202,7 +203,7 @@ export class QueueTap {
       heirs.orphans.look({
         ...{ lock: key, node: queue.node, term: queue.term, atMs: nowMs, isAble },
         isOrphaned: orphan !== null,
-        isFirstBack: first !== undefined && isBack(tapped, queue, first),
+        isFirstBack: first !== undefined && isBack(tapped.named, queue, first),
         isTried: isMoving,
       });
     }
@@ -266,6 +267,15 @@ export class QueueTap {
       if (waiter === null) queue.gone(request, false, world.nowMs);
       else requests.set(waiter, request);
       return waiter;
+    };
+    const ends = queues["ends"];
+    const endLater = ends.endLater.bind(ends);
+    // Who is void by a higher try (Q14) waits no more from now on, though it is told a turn later.
+    ends.endLater = (waiter, end) => {
+      const request = requests.get(waiter);
+      const isOver = request !== undefined && end.kind === "aborted";
+      if (isOver) request.place.queue.gone(request, false, world.nowMs);
+      endLater(waiter, end);
     };
     const leave = queues.leave.bind(queues);
     queues.leave = (waiters, how) => {
@@ -417,28 +427,6 @@ export class QueueTap {
     };
     return { ...call, then };
   }
-}
-
-/** Below 0: `one` is of an earlier try. */
-function attemptOf(
-  named: ReadonlyMap<SeenRequest, Told>,
-  one: SeenRequest,
-  other: SeenRequest,
-): number {
-  const between = (named.get(one)?.attempt ?? 0n) - (named.get(other)?.attempt ?? 0n);
-  return between < 0n ? -1 : Number(between > 0n);
-}
-
-/** A later try of that heir waits there, and no try of another acquire beside it, nor one of none. */
-function isBack({ named }: Tapped, queue: SeenQueue, heir: Told): boolean {
-  let isBack = false;
-  for (const [{ place, isGone }, { waitId, attempt }] of named) {
-    if (isGone || place.queue !== queue || place.owner !== heir.owner) continue;
-    // Of who shares its place the leader does not know which acquire is back.
-    if (waitId !== heir.waitId) return false;
-    isBack ||= attempt > heir.attempt;
-  }
-  return isBack;
 }
 
 function nameOf(resource: string, isEphemeral: boolean): string {
