@@ -42,6 +42,9 @@ export class Atlas {
   /** Somebody may be about to remove them, living or not: they count as lost. */
   readonly doomed = new Set<Server>();
   private readonly configs = new Map<number, { index: number; membership: Membership }>();
+  /** How many replicas of a placed partition are wanted, as the newest meta group has it. */
+  private factor = 0;
+  private factorIndex = 0;
   private readonly places = new Map<number, Place>();
   /** Replicas that have something of their group, and so a vote. */
   private readonly begun = new Set<number>();
@@ -89,6 +92,10 @@ export class Atlas {
       this.observer.members?.(sample.node, life, version, JSON.stringify(members));
       const factor = cluster?.replicationFactor ?? 0;
       this.observer.cluster?.({ version, members, factor }, sample.atMs);
+    }
+    if (machine.appliedIndex > this.factorIndex) {
+      this.factorIndex = machine.appliedIndex;
+      this.factor = cluster?.replicationFactor ?? 0;
     }
     const map = cluster?.mapVersion ?? 0;
     if (map === place.mapVersion) return;
@@ -181,6 +188,8 @@ export class Atlas {
       const { voters, votersOutgoing } = membership;
       const record = this.recordOf(partition);
       if (record !== null) {
+        if (this.isShrinking(record) && [...lost].some(({ nodeId }) => voters.includes(nodeId)))
+          return false;
         const leaving = [...gone, ...this.leaving].map(({ nodeId }) => nodeId);
         if (outcomesOf(membership, record, leaving).every((each) => isMajority(each))) continue;
         return false;
@@ -203,6 +212,12 @@ export class Atlas {
   private isRemoved(partition: number): boolean {
     const record = this.seenMap.records.find(({ partitionId }) => partitionId === partition);
     return record?.state === "Removed";
+  }
+
+  /** Voters go one by one, before anybody knows that one of those who stay lost its disk just now. */
+  private isShrinking({ replicas, replicationOverride }: PartitionRecord): boolean {
+    const wanted = replicationOverride === 0 ? this.factor : replicationOverride;
+    return replicas.filter(({ role }) => role !== "learner").length > wanted;
   }
 
   /** Of a placed partition; null in full mode, and of meta. */
