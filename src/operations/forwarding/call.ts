@@ -11,7 +11,7 @@ export type CallResult =
   /** It left, and nobody knows what became of it. */
   | { readonly status: "lost" };
 
-/** A class, so that all of them have one shape: they are looked at by everything below. */
+/** A class, so that all of them have one shape: `Calls` looks at many at once. */
 export class Call {
   /** Since when the partition is known to have another leader; 0 = it is not. */
   movedMs = 0;

@@ -48,7 +48,7 @@ export class Atlas {
   private readonly places = new Map<number, Place>();
   /** Replicas that have something of their group, and so a vote. */
   private readonly begun = new Set<number>();
-  /** Replicas of whom their group has nothing yet, and who vote for who begins it: nobody added them. */
+  /** Replicas with which a group begins, or may: they have a vote while nobody leads it yet. */
   private readonly founding = new Set<number>();
 
   constructor(
@@ -63,7 +63,7 @@ export class Atlas {
   /** A group of `node` looks other than before. Called before the sample is told to others. */
   look(node: Node, sample: GroupSample): void {
     const { partition, life } = sample;
-    const key = sample.node * 4096 + partition;
+    const key = keyOf(sample.node, partition);
     let place = this.places.get(key);
     if (place === undefined || place.life !== life) {
       place = { life, membershipIndex: -1, membershipVersion: -1, mapVersion: -1 };
@@ -85,17 +85,17 @@ export class Atlas {
     if (group.partition !== META_PARTITION) return;
     const cluster = machine.meta.cluster();
     const version = cluster?.membershipVersion ?? 0;
+    const factor = cluster?.replicationFactor ?? 0;
+    if (machine.appliedIndex > this.factorIndex) {
+      this.factorIndex = machine.appliedIndex;
+      this.factor = factor;
+    }
     if (version !== place.membershipVersion) {
       place.membershipVersion = version;
       const members = machine.meta.members();
       if (version > this.seenMembers.version) this.seenMembers = { version, members };
       this.observer.members?.(sample.node, life, version, JSON.stringify(members));
-      const factor = cluster?.replicationFactor ?? 0;
       this.observer.cluster?.({ version, members, factor }, sample.atMs);
-    }
-    if (machine.appliedIndex > this.factorIndex) {
-      this.factorIndex = machine.appliedIndex;
-      this.factor = cluster?.replicationFactor ?? 0;
     }
     const map = cluster?.mapVersion ?? 0;
     if (map === place.mapVersion) return;
@@ -188,8 +188,8 @@ export class Atlas {
       const { voters, votersOutgoing } = membership;
       const record = this.recordOf(partition);
       if (record !== null) {
-        if (this.isShrinking(record) && [...lost].some(({ nodeId }) => voters.includes(nodeId)))
-          return false;
+        const losesVoter = [...lost].some(({ nodeId }) => voters.includes(nodeId));
+        if (losesVoter && this.isShrinking(record)) return false;
         const leaving = [...gone, ...this.leaving].map(({ nodeId }) => nodeId);
         if (outcomesOf(membership, record, leaving).every((each) => isMajority(each))) continue;
         return false;
@@ -202,10 +202,10 @@ export class Atlas {
 
   /** Whoever was added to a group awaits a snapshot of it and votes for nobody, also while nobody leads it yet. */
   private mayVote({ nodeId }: Server, partition: number): boolean {
-    const keyOf = (node: number): number => node * 4096 + partition;
-    if (this.begun.has(keyOf(nodeId))) return true;
-    const isBegun = this.servers.some((other) => this.begun.has(keyOf(other.nodeId)));
-    return !isBegun && (partition === META_PARTITION || this.founding.has(keyOf(nodeId)));
+    const key = keyOf(nodeId, partition);
+    if (this.begun.has(key)) return true;
+    const isBegun = this.servers.some((other) => this.begun.has(keyOf(other.nodeId, partition)));
+    return !isBegun && (partition === META_PARTITION || this.founding.has(key));
   }
 
   /** Nobody needs anything of it any more. */
@@ -225,6 +225,11 @@ export class Atlas {
     const record = this.seenMap.records.find(({ partitionId }) => partitionId === partition);
     return record?.mode === "placed" ? record : null;
   }
+}
+
+/** Of one replica. */
+function keyOf(node: number, partition: number): number {
+  return node * 4096 + partition;
 }
 
 /** Who may vote in a placed group, now and when what is under way is through. */
