@@ -110,6 +110,20 @@ export class ChaosRanges {
     this.isStopped = true;
   }
 
+  /**
+   * One merge, if none is done yet, while nothing else is changed: neighbours are merged that rested, and where one split
+   * follows the other it is chance whether any two do.
+   */
+  async mergeRested(endMs: number): Promise<void> {
+    const prng = this.prng.fork("rested");
+    const space = this.spaces.of()[0] as string;
+    while (this.doneOf("merge") === 0 && performance.now() < endMs) {
+      const ranges = await this.rangesOf(space);
+      await this.change(ranges === 0 ? "register" : ranges === 1 ? "split" : "merge", space, prng);
+      await sleep(PAUSE_MS);
+    }
+  }
+
   private async step(prng: Prng): Promise<void> {
     const { era } = this.spaces;
     // What is not used any more is given back: the number of partitions stays small.
