@@ -16,6 +16,7 @@ import type { Admission } from "./admission/admission.js";
 import type { DataAnswer, Refusal } from "./api/answers.js";
 import type { Dispatch } from "./dispatch.js";
 import { isAborted } from "./forwarding/forwarded.js";
+import { HeardWaits } from "./forwarding/heard-waits.js";
 import { isAcceptable } from "./admission/input.js";
 import { isBound, isOpenName } from "./api/names.js";
 import { executeMany } from "./kv/kv-many.js";
@@ -95,8 +96,7 @@ export interface Watched {
 
 export class Executions {
   private readonly watches: HeldWatches;
-  /** Requests of other nodes that wait for locks here: by node, by life and id of the call. */
-  private readonly waiting = new Map<number, Map<string, WaitControl>>();
+  private readonly heardWaits = new HeardWaits();
 
   constructor(
     private readonly serving: Serving,
@@ -124,7 +124,7 @@ export class Executions {
       const { request } = content;
       if (request.kind === "cancel-wait") {
         const how = request.mayReturn ? "left" : "cancelled";
-        this.waiting.get(from)?.get(`${epoch}/${request.id}`)?.leave(how);
+        this.heardWaits.leave(from, `${epoch}/${request.id}`, how);
         reply({ kind: "wait-cancelled" });
       } else if (request.kind === "watch-pull") {
         this.watched.pull(`${from}/${epoch}`, request, (pulled) => {
@@ -136,9 +136,9 @@ export class Executions {
     }
   }
 
-  /** The link to `from` is gone: who waited by it may come back by another way (Q8). */
+  /** The link to `from` is gone. */
   linkDown(from: number): void {
-    for (const control of [...(this.waiting.get(from)?.values() ?? [])]) control.leave("left");
+    this.heardWaits.linkDown(from);
   }
 
   /** A request that may wait for a lock: it is counted apart, and takes as long as it waits. */
@@ -157,16 +157,10 @@ export class Executions {
     const deadlineMs = sinceMs + Math.min(budgetMs, waitMs + settings.requestTimeoutMs);
     const control = new WaitControl(sinceMs, Math.min(sinceMs + waitMs, deadlineMs));
     const refusal = admission.refusal() ?? (waits.enterOther() ? null : "overloaded");
-    const names = this.waiting.get(from) ?? new Map<string, WaitControl>();
-    this.waiting.set(from, names);
-    names.set(name, control);
-    const finish: Reply = (answer) => {
-      control.heldBy(null);
-      names.delete(name);
-      if (names.size === 0 && this.waiting.get(from) === names) this.waiting.delete(from);
+    const finish = this.heardWaits.begin(from, name, control, (answer) => {
       if (refusal === null) waits.leaveOther();
       reply(answer);
-    };
+    });
     const context = { deadlineMs, forwardHops: 1, requestId, wait: control, trace };
     this.data(request, refusal, context, finish);
   }

@@ -153,6 +153,17 @@ export const waitingBugs: readonly RecordBug[] = [
   ),
   recordBug(
     "P-182",
+    "who waited by a link that is gone is told that it was cancelled",
+    AFAR,
+    "Q5 Q8 Q9 who waited",
+    [
+      "src/operations/forwarding/heard-waits.ts",
+      "? { ...answer, type: LockType.mustRetry } : answer;",
+      "? { ...answer, type: LockType.aborted } : answer;",
+    ],
+  ),
+  recordBug(
+    "P-182",
     "a try is given up while it may be granted yet",
     HERE,
     "P-182 what a slow try",

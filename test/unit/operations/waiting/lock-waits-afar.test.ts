@@ -95,11 +95,12 @@ t.test("Q9 a wait at another node that is cancelled is over at the leader", (t) 
   t.end();
 });
 
-t.test("Q8 Q9 who waited by a link that is gone is granted nothing", (t) => {
+t.test("Q5 Q8 Q9 who waited by a link that is gone is granted nothing, and asks again", (t) => {
   const trio = held();
-  waitAt(trio, 2, "b");
+  const b = waitAt(trio, 2, "b");
   trio.node(1).linkDown(2);
   trio.world.settle();
+  t.match(b.answers, [{ type: LockType.mustRetry }], "nobody cancelled it");
   trio.ask(1, unlock("r", "a"));
   trio.world.settle();
   t.match(trio.ask(1, info("r")), { type: LockType.doesNotExist });
