@@ -5,6 +5,7 @@
 import t from "tap";
 import { checkOneHolder } from "../checkers/clients/one-holder.js";
 import { checkTokensGrow } from "../checkers/clients/tokens-grow.js";
+import { type AbortedWait, checkAborted } from "../checkers/waits/aborted-for-cause.js";
 import { Fifo } from "../checkers/waits/fifo.js";
 import { HeldTimes } from "../checkers/waits/held-times.js";
 import { type GoneWait, checkGone } from "../checkers/waits/gone-holds-nothing.js";
@@ -166,6 +167,24 @@ t.test("4 a wait ends once, and in its time (Q5)", (t) => {
   t.equal(judge([[0, 1001, "a", wait("a", "Busy", 1000, 1000)]]), "pass");
   t.equal(judge([[0, 900, "a", wait("a", "Busy", 1000, 1000)]]), "fail", "before its time");
   t.equal(judge([[0, 1001, "a", wait("a", "Busy", 1000, 900)]]), "fail", "WaitedMs is too short");
+  t.end();
+});
+
+t.test("4 a wait is aborted for a cause (Q5)", (t) => {
+  const judge = (waits: readonly Partial<AbortedWait>[], asks = 1, sentMs = 500): string => {
+    const wait = { lock: "lock r", owner: "a", askedMs: 0, toldMs: 100, isExplained: false };
+    const aborted = waits.map((each) => ({ ...wait, ...each }));
+    const dropped = [{ lock: "lock r", sentMs, toldMs: 600 }];
+    const minimum = { "aborted, of one request": 1 };
+    return checkAborted(aborted, dropped, () => asks === 1, minimum).kind;
+  };
+  t.equal(judge([]), "vacuous");
+  t.equal(judge([{ isExplained: true }]), "pass");
+  t.equal(judge([{}]), "fail", "nobody had it end");
+  t.equal(judge([{}], 2), "vacuous", "a later try may have");
+  t.equal(judge([{}], 1, 50), "pass", "all who waited were sent away");
+  t.equal(judge([{ lock: "lock s" }], 1, 50), "fail", "from another lock");
+  t.equal(judge([{ askedMs: 601, toldMs: 700 }]), "fail", "it came after that");
   t.end();
 });
 

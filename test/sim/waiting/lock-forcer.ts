@@ -28,6 +28,8 @@ export interface ForcerParts {
   readonly timeoutMs: number;
   readonly everyMs: number;
   readonly tap: ForcedTap;
+  /** All who wait are sent away; what is returned is told when that is over. */
+  readonly drops: (resource: string) => () => void;
   readonly count: (name: string) => void;
 }
 
@@ -71,7 +73,7 @@ export class LockForcer {
   }
 
   private force(resource: string, owner: string, token: Int64): void {
-    const { world, history, count, tap } = this.parts;
+    const { world, history, count, tap, drops } = this.parts;
     count("forced");
     const fencingToken = `${token.toBigInt()}`;
     const release = {
@@ -89,7 +91,9 @@ export class LockForcer {
     const told = tap.asked({ resource, token: token.toBigInt(), reason, sentMs: world.nowMs });
     const dropWaiters = this.prng.chance(1, 5);
     const request = { kind: "force-unlock", ...asked, dropWaiters, fencingToken: token };
+    const dropped = dropWaiters ? drops(resource) : null;
     const isAsked = this.ask(request as DataRequest, (answer) => {
+      dropped?.();
       const outcome = forcedOutcome(answer);
       history.answered(id, outcome, world.nowMs);
       const owner = answer.kind === "forced" && answer.owner ? decodeText(answer.owner) : null;

@@ -15,6 +15,7 @@ import type { TryLockRequest, WaitControl } from "../../../src/operations/api/re
 import { outcomesOf } from "../../judge/answers.js";
 import type { HistoryRecorder, Outcome } from "../../judge/history.js";
 import { type LockOperation, type LockResult, objectOf } from "../../judge/operation.js";
+import type { AbortedWait } from "../../judge/checkers/waits/aborted-for-cause.js";
 import type { GoneWait } from "../../judge/checkers/waits/gone-holds-nothing.js";
 import { words } from "../clients/call.js";
 import type { Life } from "../world/process.js";
@@ -61,6 +62,7 @@ export interface WaitParts {
   readonly timeoutMs: number;
   readonly partitions: number;
   readonly gone: (wait: GoneWait) => void;
+  readonly aborted: (wait: AbortedWait) => void;
 }
 
 export class WaitCall implements OpenCall {
@@ -71,6 +73,8 @@ export class WaitCall implements OpenCall {
   private isExcused = false;
   private hasAnswer = false;
   private isGone = false;
+  /** The answer is one of a node that is about to stop, or came when its time was over. */
+  private isAtEnd = false;
   private life: Life | null = null;
   private control: WaitControl | null = null;
   private isAtLeader = false;
@@ -149,6 +153,7 @@ export class WaitCall implements OpenCall {
     this.isAtLeader = group?.isServing() === true;
     const done = (answer: LockAnswer): void => {
       this.hasAnswer = true;
+      this.isAtEnd = node.closing || life.monotonicMs() >= deadlineMs;
       parts.world.trace.mix(answer.type);
       const outcome = waitOutcome(answer);
       parts.world.schedule(this.travelMs, () => this.answer(outcome));
@@ -190,6 +195,14 @@ export class WaitCall implements OpenCall {
     parts.gone({ lock, owner: ask.owner, partition, askedMs, goneMs, how, isAtLeader });
   }
 
+  private tellAborted(): void {
+    const { askedMs, parts } = this;
+    const toldMs = parts.world.nowMs;
+    const lock = objectOf(this.operation) ?? "";
+    const isExplained = this.isGone || this.isAtEnd;
+    parts.aborted({ lock, owner: this.ask.owner, askedMs, toldMs, isExplained });
+  }
+
   private answer(outcome: Outcome): void {
     if (!this.isOpen) return;
     const { history, world } = this.parts;
@@ -197,6 +210,7 @@ export class WaitCall implements OpenCall {
     if (outcome.kind === "unknown") history.lost(this.giveBack, "perhaps given back", world.nowMs);
     else history.answered(this.giveBack, { kind: "refused", reason: "decided" }, world.nowMs);
     const isAborted = outcome.kind === "unknown" && outcome.reason === ABORTED;
+    if (isAborted) this.tellAborted();
     if (isAborted && this.isGone) this.tellGone("cancelled", this.isAtLeader);
     this.end(outcome, false);
   }

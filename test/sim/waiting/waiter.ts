@@ -11,6 +11,7 @@ import { encodeText } from "../../../src/base/bytes.js";
 import type { Prng } from "../../../src/base/prng.js";
 import { hashPartition, lockHashText } from "../../../src/base/routing.js";
 import type { Group } from "../../../src/host/group/group.js";
+import type { AbortedWait } from "../../judge/checkers/waits/aborted-for-cause.js";
 import type { GoneWait } from "../../judge/checkers/waits/gone-holds-nothing.js";
 import type { StoreMark } from "../../judge/checkers/clients/fenced-store.js";
 import type { HistoryRecorder, Outcome } from "../../judge/history.js";
@@ -48,6 +49,7 @@ export interface WaiterParts {
   readonly calls: ClientCounts;
   readonly counts: Record<string, number>;
   readonly gone: (wait: GoneWait) => void;
+  readonly aborted: (wait: AbortedWait) => void;
   /** How often each owner asked. */
   readonly asks: Map<string, number>;
 }
@@ -267,14 +269,14 @@ export class Waiter {
     going: { readonly how: Going; readonly afterMs: number } | null,
     then: (outcome: Outcome, isGone: boolean) => void,
   ): void {
-    const { world, history, plan, calls, gone, asks } = this.parts;
+    const { world, history, plan, calls, gone, aborted, asks } = this.parts;
     const { resource, ephemeral, owner, leaseMs: expiresMs, waitId } = wanted;
     const partitions = plan.host.initialPartitions ?? 1;
     const name = `waiter-${this.number}`;
     const timeoutMs = plan.requestTimeoutMs;
     const server = this.server(resource);
     wanted.at = server;
-    const parts = { world, history, name, timeoutMs, partitions, gone, server };
+    const parts = { world, history, name, timeoutMs, partitions, gone, aborted, server };
     const waitMs = Math.max(1, Math.round(wanted.untilMs - world.nowMs));
     const tryNumber = ++wanted.tries * TRY_STEP;
     asks.set(owner, (asks.get(owner) ?? 0) + 1);

@@ -11,6 +11,11 @@ import type { LogEntry } from "../../../src/ports.js";
 import { DEFAULT_HOST_SETTINGS } from "../../doubles/default-settings.js";
 import type { Leaderships } from "../../judge/checkers/clients/leaderships.js";
 import { Findings, type Verdict } from "../../judge/checkers/verdict.js";
+import {
+  type AbortedWait,
+  type Dropping,
+  checkAborted,
+} from "../../judge/checkers/waits/aborted-for-cause.js";
 import { Fifo } from "../../judge/checkers/waits/fifo.js";
 import { type GoneWait, checkGone } from "../../judge/checkers/waits/gone-holds-nothing.js";
 import { checkHolderFirst } from "../../judge/checkers/waits/holder-first.js";
@@ -74,6 +79,8 @@ export class WaitWorld {
   readonly tap: QueueTap;
   private readonly waiters: Waiter[] = [];
   private readonly gone: GoneWait[] = [];
+  private readonly aborted: AbortedWait[] = [];
+  private readonly dropped: (Dropping & { toldMs: number })[] = [];
   private readonly asks = new Map<string, number>();
   private readonly fifo = new Fifo();
   private readonly ends: WaitEndsOnce;
@@ -101,7 +108,7 @@ export class WaitWorld {
     const { world, waits } = parts;
     this.prng = world.prng("waits");
     this.ends = new WaitEndsOnce(drift);
-    const { fifo, ends, wakeUps, gone, asks, counts } = this;
+    const { fifo, ends, wakeUps, gone, aborted, asks, counts } = this;
     const { servers, history, plan, network } = parts;
     const heirs = waits.heirs === null ? null : new HeirTap(world, servers, history);
     this.heirs = heirs;
@@ -114,15 +121,25 @@ export class WaitWorld {
     this.forcer =
       forceMs === 0 || heirs === null
         ? null
-        : new LockForcer({ ...forced, everyMs: forceMs, tap: heirs.forced });
+        : new LockForcer({ ...forced, everyMs: forceMs, tap: heirs.forced, drops: this.drops });
     const listMin = isOrderly ? LONG_LIST : 0;
     const cut = { world, servers, network, everyMs: cutMs, listMin, count };
     this.cutter = cutMs === 0 || heirs === null ? null : new StepCutter({ ...cut, heirs });
-    const more = { counts, asks, gone: (wait: GoneWait): void => void gone.push(wait) };
+    const more = {
+      ...{ counts, asks, gone: (wait: GoneWait): void => void gone.push(wait) },
+      aborted: (wait: AbortedWait): void => void aborted.push(wait),
+    };
     for (let number = 1; number <= waits.clients; number++) {
       this.waiters.push(new Waiter({ ...parts, ...more }, number));
     }
   }
+
+  private readonly drops = (resource: string): (() => void) => {
+    const sentMs = this.parts.world.nowMs;
+    const one = { lock: `lock ${resource}`, sentMs, toldMs: Infinity };
+    this.dropped.push(one);
+    return () => void (one.toldMs = this.parts.world.nowMs);
+  };
 
   start(): void {
     for (const waiter of this.waiters) waiter.start();
@@ -233,6 +250,7 @@ export class WaitWorld {
       this.fifo.verdict(),
       checkNeverFree(history, tap.queues, termBetween, isNewcomer),
       this.ends.verdict(),
+      checkAborted(this.aborted, this.dropped, (owner) => (asks.get(owner) ?? 0) <= 1),
       this.wakeUps.verdict(),
       checkGone(history, gone, isOpen, termBetween, this.heirs),
       checkLeaseFromGrant(history, tap.grants, drift, termBetween),
