@@ -419,6 +419,7 @@ function pagesProgram(t: Test): string {
     'import type { SvcClient } from "svc";',
     "declare const client: SvcClient;",
     "declare function load(how: { signal: AbortSignal }): Promise<void>;",
+    "declare function send(how: { signal: AbortSignal; fencingToken: bigint }): Promise<void>;",
     "declare function apply(type: string, name: string, text: string | null): void;",
     "declare function remember(cursor: string): Promise<void>;",
     "declare function index(how: { signal: AbortSignal; epoch: bigint }): Promise<void>;",
