@@ -143,7 +143,7 @@ function collect(
       const event = wanted(batch.events[offset] as WatchEvent, wants);
       if (event === null || accepts?.(batch.partition, event) === false) continue;
       // Who goes on from behind an end was told of it, however late it is found here.
-      const goesOnMs = skip?.get(batch.partition)?.leaseMs ?? -Infinity;
+      const goesOnMs = (skip ?? positions).get(batch.partition)?.leaseMs ?? -Infinity;
       if (event.endedMs !== null && event.endedMs <= goesOnMs) continue;
       sizeBytes += eventBytes(event);
       if (events.length > 0 && sizeBytes > WATCH_MESSAGE_BYTES) return told(true);

@@ -2,7 +2,7 @@
 import t from "tap";
 import { WatchKind } from "../../../../src/base/result-types.js";
 import { WatchBench } from "../../../doubles/host/watch-bench.js";
-import { Bench, lock } from "../../../doubles/machine/bench.js";
+import { Bench, lock, set } from "../../../doubles/machine/bench.js";
 import { WatchCaller, watchRequest } from "../../../doubles/operations/watching.js";
 
 function watching(bench: WatchBench, kind: number, name: string, rest = {}): WatchCaller {
@@ -50,5 +50,71 @@ t.test("W4 an end of before the state was read is no event (seed 8500132)", (t) 
   slow.drain();
   bench.settle();
   t.same(slow.take(), ["locked p/r t1 b", "mark"]);
+  t.end();
+});
+
+/** Nodes with the same state: `told` was told at one all until just before the lease of "p/k" ended. */
+function beforeAnEnd() {
+  const elsewhere = new WatchBench();
+  const bench = new WatchBench();
+  for (const each of [elsewhere, bench]) {
+    each.apply(1, set("p/a", "1"), set("p/k", "2", { expiresMs: 500 }));
+  }
+  const told = watching(elsewhere, WatchKind.prefix, "p/");
+  told.stream.sync(1, 1);
+  elsewhere.settle();
+  return { elsewhere, bench, cursor: told.cursor };
+}
+
+function endIt(bench: WatchBench): void {
+  bench.pass(1000);
+  bench.apply(1, { kind: "advance-clock" });
+}
+
+t.test("W2 W4 an end that a reading alone found is not lost with its row (seed 9380176)", (t) => {
+  const { bench, cursor } = beforeAnEnd();
+  const slow = new WatchCaller(bench.watches);
+  slow.full = true;
+  slow.stream.create(1, watchRequest(WatchKind.prefix, "p/", { initial: true }));
+  bench.settle();
+  // Nobody looked after the lease: nothing was read yet.
+  endIt(bench);
+  slow.drain();
+  bench.settle();
+  t.same(slow.takeEvents(), ["set p/a 1"]);
+  bench.apply(1, set("p/k", "3"));
+  bench.settle();
+  t.same(slow.takeEvents(), ["set p/k 3 r1"]);
+  const again = watching(bench, WatchKind.prefix, "p/", { cursor });
+  const messages = again.take();
+  t.ok(
+    messages.some((message) => /MERGED|RESET|expired p\/k/.test(message)),
+    messages.join(),
+  );
+  t.end();
+});
+
+t.test("W2 W4 nor while another one reads on for ends", (t) => {
+  const { bench, cursor } = beforeAnEnd();
+  const first = new WatchCaller(bench.watches);
+  first.full = true;
+  first.stream.create(1, watchRequest(WatchKind.prefix, "p/", { initial: true }));
+  bench.settle();
+  endIt(bench);
+  const again = new WatchCaller(bench.watches);
+  again.full = true;
+  again.stream.create(1, watchRequest(WatchKind.prefix, "p/", { cursor }));
+  bench.settle();
+  first.drain();
+  bench.settle();
+  bench.apply(1, set("p/k", "3"));
+  bench.settle();
+  again.drain();
+  bench.settle();
+  t.same(again.takeEvents(), ["expired p/k", "set p/k 3 r1"]);
+  bench.apply(1, set("p/a", "4"));
+  bench.settle();
+  t.same(again.takeEvents(), ["set p/a 4 r1"]);
+  t.same(first.takeEvents(), ["set p/a 1", "set p/k 3 r1", "set p/a 4 r1"]);
   t.end();
 });
