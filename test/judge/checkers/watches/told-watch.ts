@@ -349,6 +349,11 @@ export class ToldWatch {
       return isSame(change, at) && compareHlc(change.stamp, event.stamp) === 0;
     });
     if (exact >= 0) return exact;
+    // Where a name begins anew its revisions do, and ends look alike: none was before what it ends.
+    const ended = list.findIndex((change, at) => {
+      return isSame(change, at) && isExpiry(change) && compareHlc(change.stamp, event.stamp) > 0;
+    });
+    if (ended >= 0) return ended;
     // A retained revision that was extended has the stamp of that.
     return list.findIndex((change, at) => {
       return isSame(change, at) && (this.tellsRevisions || isExpiry(change));
