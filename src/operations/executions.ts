@@ -33,6 +33,7 @@ import {
   isSingle,
   isWaiting,
 } from "./api/requests.js";
+import { ANNOUNCED_MS } from "../host/watching/late-commits.js";
 import type { WatchPull, WatchPulled } from "../host/joint-watching/parts.js";
 import { answerLockPart } from "./locking/lock-parts.js";
 import { HeldWatches } from "./kv/held-watches.js";
@@ -247,6 +248,8 @@ export class Executions {
 
   private confirmIndex(partition: number, deadlineMs: number, finish: Reply): void {
     const [group] = this.ledHere([partition], finish) ?? [];
+    // Somebody watches there.
+    group?.announceCommits(ANNOUNCED_MS);
     group?.read(deadlineMs, ({ status }) => {
       if (status !== "confirmed") return finish(this.notTaken(partition));
       finish({ kind: "index-confirmed", index: group.machine.appliedIndex });

@@ -18,6 +18,7 @@ import { assertState } from "./invariants.js";
 import { reportSnapshot, reportUnreachable } from "./roles/leader.js";
 import { leaveJointIfDue, propose } from "./roles/proposals.js";
 import { requestRead } from "./roles/reads.js";
+import { announceCommit } from "./roles/replication.js";
 import { Draft, RaftState } from "./state/state.js";
 import { passTicks, step, ticksUntilDue } from "./roles/step.js";
 import type {
@@ -145,6 +146,14 @@ export class RaftCore {
    */
   requestRead(context: number): ReadRequestResult {
     return requestRead(this.raft, context);
+  }
+
+  /**
+   * As the leader: tells the others now how far the log is committed. They hear it with the next
+   * entries anyway, or with the next heartbeat.
+   */
+  announceCommit(): void {
+    if (this.raft.role === "leader") announceCommit(this.raft);
   }
 
   /**

@@ -7,7 +7,8 @@
  * a group is decided in `quiescence.ts` alone. 3. A granted vote tells what is known here of the
  * leader's lease clock, in two members of the message that the core leaves at 0: who does not know
  * them ignores them. 4. How level this node is it knows from messages that arrive anyway: nothing
- * is sent for it.
+ * is sent for it. 5. A commit is announced only if somebody wants to know of late, and no entries
+ * follow that tell it.
  */
 import type { RaftCore } from "../../raft/core.js";
 import { jointIndex } from "../../raft/state/quorum.js";
@@ -42,6 +43,8 @@ export class GroupPeers implements InboxObserver {
   readonly leadership: Leadership;
   /** When a node was heard that leads the group, or that this node leads (monotonic ms). */
   private readonly heardMs = new Map<number, number>();
+  /** Commits are announced until then (monotonic ms). */
+  private announcesUntilMs = 0;
 
   constructor(private readonly parts: GroupPeersParts) {
     this.core = parts.core;
@@ -108,6 +111,17 @@ export class GroupPeers implements InboxObserver {
   /** Something is wanted of this group, or a member came or went. */
   unquiesce(nowMs: number = this.parts.clock.monotonicMs()): void {
     this.quiescence.wake(nowMs);
+  }
+
+  /** From now on, until then, whoever follows hears of each commit at once. */
+  announceUntil(untilMs: number): void {
+    this.announcesUntilMs = untilMs;
+  }
+
+  /** In a turn of a leader, behind all that it proposes. */
+  announceCommit(nowMs: number): void {
+    const { core, announcesUntilMs } = this;
+    if (nowMs < announcesUntilMs && core.commitIndex === core.lastIndex) core.announceCommit();
   }
 
   before(message: Message): void {

@@ -235,6 +235,15 @@ export class Group {
   }
 
   /**
+   * For `forMs` from now, as long as this node leads, followers hear of a commit at once, not with
+   * the next entries or heartbeat.
+   */
+  announceCommits(forMs: number): void {
+    const { replica, shared } = this;
+    replica.peers.announceUntil(shared.ports.clock.monotonicMs() + forMs);
+  }
+
+  /**
    * Makes the committed lease clock reach `leaseTimeMs` (lease time, at most `leaseNowMs()`), by a
    * clock entry that all who ask at once share. Ends as a proposal does.
    */

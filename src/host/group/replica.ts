@@ -13,8 +13,7 @@ import type { EphemeralTable } from "../../machine/ephemeral.js";
 import type { Machine } from "../../machine/machine.js";
 import type { HardState, LogEntry } from "../../ports.js";
 import { RaftCore } from "../../raft/core.js";
-import type { RestoredState } from "../../raft/state/types.js";
-import type { SnapshotMeta } from "../../raft/state/types.js";
+import type { RestoredState, SnapshotMeta } from "../../raft/state/types.js";
 import { Applier, type ApplierGroup, type ApplySlice } from "./applier.js";
 import { Batcher, type Waiter } from "../requests/batcher.js";
 import { Proposer } from "./proposer.js";
@@ -175,6 +174,7 @@ export class Replica implements TargetGroup, ApplierGroup, FlushableGroup {
     if (this.leadership.isServing) {
       if (!this.isPaused) {
         if (!this.pauses.isOn(nowMs)) this.proposer.cut(nowMs);
+        this.peers.announceCommit(nowMs);
         if (this.reads.wantsRound) this.reads.begin(this.core);
       }
       this.executor.run();

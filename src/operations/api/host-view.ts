@@ -20,6 +20,7 @@ export type GroupAccess = Pick<
   | "leaseNowMs"
   | "nextStamp"
   | "holdEntries"
+  | "announceCommits"
   | "isServing"
   | "isLeader"
   | "term"

@@ -103,6 +103,13 @@ export function broadcastEntries(raft: RaftState): void {
   }
 }
 
+/** An append without entries to whoever lacks nothing but the commit index. */
+export function announceCommit(raft: RaftState): void {
+  for (const peer of raft.tracker.peers) {
+    if (peer.id !== raft.id && peer.canUseCommit(raft.log.committed)) sendAppend(raft, peer, true);
+  }
+}
+
 /** One heartbeat to everybody, with a read round to be confirmed (0 for none). */
 export function broadcastHeartbeat(raft: RaftState, round: number): void {
   for (const peer of raft.tracker.peers) {

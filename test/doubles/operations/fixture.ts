@@ -89,6 +89,7 @@ function faulty(group: Group, faults: Faults, world: World): GroupAccess {
     leaseNowMs: () => group.leaseNowMs(),
     nextStamp: () => group.nextStamp(),
     holdEntries: (forMs) => group.holdEntries(forMs),
+    announceCommits: (forMs) => group.announceCommits(forMs),
     isServing: () => group.isServing(),
     isLeader: () => group.isLeader(),
     term: () => group.term(),

@@ -96,6 +96,7 @@ class FalseGroup implements GroupAccess {
   leaseNowMs = () => this.group.leaseNowMs();
   nextStamp = () => this.group.nextStamp();
   holdEntries = (forMs: number) => this.group.holdEntries(forMs);
+  announceCommits = (forMs: number) => this.group.announceCommits(forMs);
   isServing = () => this.isLeader();
   term = () => this.group.term() + this.trio.termsBehind;
   isHandingOver = () => false;

@@ -20,6 +20,8 @@ const FEED = "src/host/watching/feed.ts";
 const TOLD = "src/host/watching/told.ts";
 const SPEAKERS = "src/host/watching/speakers.ts";
 const SCAN = "src/host/watching/scan.ts";
+const FILTERS = "src/host/watching/filters.ts";
+const LATE_ENDS = "host/watching/late-ends.test";
 
 export const watchingBugs: readonly RecordBug[] = [
   recordBug(
@@ -201,7 +203,7 @@ export const watchingBugs: readonly RecordBug[] = [
   recordBug(
     "P-186",
     "an end that is found late is told to who was told of it elsewhere",
-    "host/watching/late-ends.test",
+    LATE_ENDS,
     "W2 W5 an end that was told elsewhere",
     [TOLD, "if (event.endedMs !== null && event.endedMs <= goesOnMs) continue;", ""],
   ),
@@ -383,6 +385,57 @@ export const watchingBugs: readonly RecordBug[] = [
       HUB,
       "    if (filter.watches.size === 0) filter.idleMs = this.nowMs();",
       "    if (filter.watches.size === 0) filter.idleMs = -Infinity;",
+    ],
+  ),
+  recordBug(
+    "P-186",
+    "a history begins where ends of leases are in rows alone",
+    LATE_ENDS,
+    "W2 W4 an end that a reading",
+    [
+      FILTERS,
+      "      if (since !== undefined && since.leaseMs < position.leaseMs) {\n",
+      "      if (since === undefined && position.leaseMs > 0) {\n",
+    ],
+  ),
+  recordBug(
+    "P-186",
+    "rows that are read for ends of leases are written over",
+    LATE_ENDS,
+    "W2 W4 nor while another",
+    [
+      FILTERS,
+      "      if (endsReadFrom !== null && !isFrom(positions, endsReadFrom)) return;\n",
+      "      void endsReadFrom;\n",
+    ],
+  ),
+  recordBug(
+    "P-186",
+    "an end of before what was read is told to who read that",
+    LATE_ENDS,
+    "W2 W4 nor while another",
+    [TOLD, "(skip ?? positions).get(batch.partition)", "skip?.get(batch.partition)"],
+  ),
+  recordBug(
+    "P-186",
+    "another leader than was asked is waited for to announce commits",
+    "host/watching/late-commits.test",
+    "a leader that was asked",
+    [
+      "src/host/watching/late-commits.ts",
+      "if (announcer === undefined || announcer.node !== group.leaderNode()) return Infinity;",
+      "if (announcer === undefined) return Infinity;",
+    ],
+  ),
+  recordBug(
+    "P-013",
+    "commits are announced when nobody wants to know any more",
+    "host/cluster.test",
+    "W1 W15 followers hear",
+    [
+      "src/host/group/group-peers.ts",
+      "if (nowMs < announcesUntilMs && core",
+      "if (announcesUntilMs > 0 && nowMs > 0 && core",
     ],
   ),
 ];

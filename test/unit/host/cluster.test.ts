@@ -88,6 +88,34 @@ void t.test("writes are applied on every node; a follower refuses", (t) => {
   t.end();
 });
 
+void t.test(
+  "W1 W15 followers hear of a commit at once if somebody wants to know, and as long",
+  (t) => {
+    const cluster = new Cluster(3).ready();
+    cluster.pass(1000);
+    const leader = cluster.nodes.get(cluster.serverOf(1) ?? 0)?.group(partitionId(1));
+    if (leader === undefined || leader === null) throw new Error("partition 1 is led");
+    const isTold = (key: string): boolean => {
+      const results: ProposalResult[] = [];
+      propose(leader, key, results, cluster.nowMs + 10_000);
+      cluster.pass(15);
+      t.equal(applied(results), 1);
+      const levels = [...cluster.nodes.values()].map((node) => {
+        return node.group(partitionId(1))?.machine.appliedIndex;
+      });
+      cluster.pass(300);
+      return new Set(levels).size === 1;
+    };
+    t.equal(isTold("a"), false, "with the next heartbeat");
+    leader.announceCommits(1000);
+    t.equal(isTold("b"), true);
+    t.equal(isTold("c"), true);
+    cluster.pass(1000);
+    t.equal(isTold("d"), false, "nobody wants to know any more");
+    t.end();
+  },
+);
+
 void t.test("a dead leader is replaced well before the election timeout", (t) => {
   const cluster = new Cluster(3).ready();
   const leader = cluster.serverOf(1);

@@ -201,6 +201,34 @@ t.test("P-023 receipts of an earlier term or of a replaced position vouch for no
   t.end();
 });
 
+t.test("a leader announces a commit index once to whoever lacks nothing else", (t) => {
+  const leader = makeCore();
+  elect(leader);
+  for (const follower of [2, 3]) acknowledge(leader, follower, 1);
+  settle(leader);
+  const announced = (): Message[] => {
+    leader.announceCommit();
+    return settle(leader);
+  };
+  announced();
+  t.strictSame(announced(), [], "nothing is new");
+  leader.propose([1]);
+  settle(leader);
+  t.strictSame(announced(), [], "nothing is committed yet");
+  acknowledge(leader, 2, 2);
+  t.strictSame(settle(leader), [], "as a rule it goes with the next entries");
+  const told = announced();
+  t.match(told, [
+    { kind: "append", to: 2, index: 2, commit: 2, entries: null },
+    { kind: "append", to: 3, index: 2, commit: 2, entries: null },
+  ]);
+  t.strictSame(announced(), [], "it is told once");
+  const follower = makeCore({ terms: [1] });
+  follower.announceCommit();
+  t.strictSame(settle(follower), []);
+  t.end();
+});
+
 t.test(
   "P-020 P-021 the commit index never passes what an append verified; nothing committed is cut",
   (t) => {

@@ -1,14 +1,25 @@
 /** Followers whose watchers wait ask whether an entry is committed, when nothing else tells them. */
 import t from "tap";
-import { LateCommits } from "../../../../src/host/watching/late-commits.js";
+import { ANNOUNCED_MS, LateCommits } from "../../../../src/host/watching/late-commits.js";
 import type { WatchGroup, WatchPorts } from "../../../../src/host/watching/watching.js";
 
 const PARTITION = 3;
+/** Whoever announces is given that long (ms). */
+const FIRST_ANNOUNCED_MS = 16;
+
+type Follower = ReturnType<typeof follower>;
 
 /** A follower of partition 3 that is told nothing of commits. */
 function follower() {
   const timers: { atMs: number; run: () => void }[] = [];
-  const state = { nowMs: 0, isLeader: false, leader: 2, isWatched: true, isClosing: false };
+  const state = {
+    nowMs: 0,
+    isLeader: false,
+    leader: 2,
+    isWatched: true,
+    isClosing: false,
+    isAnswered: false,
+  };
   const machine = { appliedIndex: 0 };
   const group = {
     ...{ partition: PARTITION, machine },
@@ -26,7 +37,7 @@ function follower() {
     isClosing: () => state.isClosing,
     confirmThere: (_partition: number, _untilMs: number, done: (index: number | null) => void) => {
       askedMs.push(state.nowMs);
-      open.push(() => done(null));
+      open.push(() => done(state.isAnswered ? machine.appliedIndex : null));
     },
   } as unknown as WatchPorts;
   const late = new LateCommits(ports, () => state.isWatched);
@@ -100,5 +111,72 @@ t.test("W15 nothing is asked by who leads, knows no leader, stops, or has no wat
     t.equal(askedMs.length, 0, JSON.stringify(change));
     t.equal(timers.length, 0);
   }
+  t.end();
+});
+
+/** Entry 1 was asked about at once, and leader 2 answered. */
+function announced() {
+  const all = follower();
+  const { late, group, machine, state, pass, answer } = all;
+  state.isAnswered = true;
+  late.appended(group, 1);
+  pass(5);
+  machine.appliedIndex = 1;
+  answer();
+  pass(20);
+  return all;
+}
+
+/** How long after an entry, which is not applied, it is asked about (ms). */
+function askedAfterMs({ late, group, state, askedMs, pass, machine, answer }: Follower): number {
+  const { nowMs } = state;
+  late.appended(group, machine.appliedIndex + 1);
+  pass(50);
+  machine.appliedIndex++;
+  answer();
+  pass(100);
+  return (askedMs.find((atMs) => atMs >= nowMs) ?? Infinity) - nowMs;
+}
+
+t.test("a leader that was asked announces commits: it is given the time to", (t) => {
+  const all = announced();
+  const { late, group, machine, askedMs, pass, state, timers } = all;
+  for (let index = 2; index <= 20; index++) {
+    late.appended(group, index);
+    pass(5);
+    machine.appliedIndex = index;
+    pass(50);
+  }
+  t.equal(askedMs.length, 1, "nothing is asked while they come");
+  t.equal(timers.length, 0);
+  t.ok(askedAfterMs(all) >= FIRST_ANNOUNCED_MS, "it takes longer than it should");
+  state.leader = 3;
+  t.ok(askedAfterMs(all) < FIRST_ANNOUNCED_MS, "another leader knows nothing of that");
+  t.ok(askedAfterMs(all) >= FIRST_ANNOUNCED_MS);
+  state.isAnswered = false;
+  askedAfterMs(all);
+  t.ok(askedAfterMs(all) < FIRST_ANNOUNCED_MS, "nor one that does not answer");
+  t.end();
+});
+
+t.test("a leader is asked anew before it stops announcing, and only where entries come", (t) => {
+  const { late, group, machine, askedMs, pass, answer } = announced();
+  pass(ANNOUNCED_MS / 2);
+  t.equal(askedMs.length, 1, "nothing comes");
+  for (let index = 2; index <= 200; index++) {
+    late.appended(group, index);
+    pass(1);
+    machine.appliedIndex = index;
+    pass(99);
+    answer();
+  }
+  const waits = askedMs.slice(1).map((atMs, at) => atMs - (askedMs[at] as number));
+  t.ok(waits.length >= 2 && waits.length <= 5, `${waits.length} questions in 20 s`);
+  t.ok(waits.slice(1).every((ms) => ms >= ANNOUNCED_MS / 2 && ms < ANNOUNCED_MS));
+  pass(3 * ANNOUNCED_MS);
+  const before = askedMs.length;
+  late.appended(group, 201);
+  pass(5);
+  t.equal(askedMs.length, before + 1, "after that as if it never had been asked");
   t.end();
 });
