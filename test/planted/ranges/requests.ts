@@ -177,6 +177,12 @@ export const movedRangeBugs: readonly RecordBug[] = [
       "if (node.closing) {",
       "if (node.closing && node.isOutside) {",
     ),
+    // Whoever waits for a move is told of the stop by what it waits for, too.
+    edit(
+      "src/operations/serving/move-waits.ts",
+      '      if (this.waits.isClosing) over("shutting-down");\n      else if',
+      "      if",
+    ),
   ),
   moved(
     "P-101",

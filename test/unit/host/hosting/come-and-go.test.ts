@@ -411,21 +411,23 @@ function dieAfter(steps: number): string | null {
 
 void t.test("P-097 a node that dies at any moment of coming and going goes on there", (t) => {
   const seen = new Map<string, number>();
-  /** Dies at `count` moments from `first` to `end`; the last one before the replica was back. */
-  const dieBetween = (first: number, end: number, count: number): number => {
-    let before = first;
+  /** Dies at `count` moments from `first` to `end`: the last ones before the replica went, and before it was back. */
+  const dieBetween = (first: number, end: number, count: number) => {
+    let [live, gone] = [first, first];
     for (let at = 0; at < count; at++) {
       const steps = first + Math.floor((at * (end - first)) / count);
       const state = dieAfter(steps) ?? "later";
       seen.set(state, (seen.get(state) ?? 0) + 1);
-      if (state !== "live again" && state !== "later") before = steps;
+      if (state === "live") live = steps;
+      if (state !== "live again" && state !== "later") gone = steps;
     }
-    return before;
+    return { live, gone };
   };
-  const before = dieBetween(0, STEPS, DEATHS);
-  // Going takes few steps of all: a closer look at these.
+  const { live, gone } = dieBetween(0, STEPS, DEATHS);
+  // Going takes few steps of all: a closer look at how it begins and ends.
   const gapSteps = Math.ceil(STEPS / DEATHS);
-  dieBetween(before - gapSteps, before + gapSteps, Math.ceil(DEATHS / 4));
+  dieBetween(live, live + gapSteps, Math.ceil(gapSteps / 2));
+  dieBetween(gone - gapSteps, gone + gapSteps, Math.ceil(DEATHS / 4));
   const states = ["live", "dropping", "gone", "live again"];
   t.ok(
     states.every((state) => (seen.get(state) ?? 0) > 0),
