@@ -416,6 +416,8 @@ export class Feed {
       if (untilMs !== null) this.leases.note(partition, sort, name, untilMs);
       else if (end !== null) this.add(partition, filters, { ...end.event, stamp }, position);
     }
+    // The end behind it is the one to be waited for.
+    this.ears.leaseNoted(partition);
   }
 
   /** Null: the name has no row, or one that this partition does not speak for. */

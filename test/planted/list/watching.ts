@@ -438,4 +438,15 @@ export const watchingBugs: readonly RecordBug[] = [
       "if (announcesUntilMs > 0 && nowMs > 0 && core",
     ],
   ),
+  recordBug(
+    "P-188",
+    "the end behind one that came is looked at with the next look",
+    EXPIRIES,
+    "W11 the end behind one",
+    [
+      FEED,
+      "    // The end behind it is the one to be waited for.\n    this.ears.leaseNoted(partition);\n",
+      "",
+    ],
+  ),
 ];

@@ -77,3 +77,21 @@ t.test("W11 a wish that nobody took is repeated soon, one that was taken now and
   t.match(bench.wishes.at(-1), { partition: 1, leaseMs: 61_000 });
   t.end();
 });
+
+t.test("W11 the end behind one that came is wished for at once (seed 9381701)", (t) => {
+  const bench = new WatchBench();
+  const caller = new WatchCaller(bench.watches);
+  caller.stream.create(1, watchRequest(WatchKind.lockPrefix, "r"));
+  bench.settle();
+  bench.group(1).leader = 2;
+  bench.apply(1, lock("ra", "a", 1000), lock("rb", "b", 1040));
+  bench.pass(1020);
+  t.match(bench.wishes, [{ leaseMs: 2000 }]);
+  bench.apply(1, { kind: "advance-clock" });
+  const atMs = bench.timer.nowMs;
+  bench.pass(200);
+  t.match(bench.wishes, [{ leaseMs: 2000 }, { leaseMs: 2040 }]);
+  const afterMs = (bench.wishes.at(-1)?.atMs ?? Infinity) - atMs;
+  t.ok(afterMs <= 50, `${afterMs} ms after the one before`);
+  t.end();
+});
