@@ -293,8 +293,9 @@ function add(into: Map<number, number>, name: number): void {
   into.set(name, (into.get(name) ?? 0) + 1);
 }
 
-/** Its disk or its store does not work as it should. */
+/** Its disk or its store does not work as it should, or is not through with what it was asked for while it did not. */
 export function isHeldUp({ disk, rows }: Server, nowMs: number): boolean {
-  const isHung = Math.max(disk.hungUntilMs, rows.hungUntilMs) > nowMs;
+  const hungUntilMs = Math.max(disk.hungUntilMs, rows.hungUntilMs);
+  const isHung = Math.max(hungUntilMs, disk.lateUntilMs, rows.lateUntilMs) > nowMs;
   return isHung || disk.isFull || rows.isFull || disk.slowness > 1;
 }
