@@ -142,7 +142,7 @@ export class Feed {
   sweep(nowMs: number): void {
     this.missesLeases = false;
     for (const filter of this.filters.all()) {
-      this.missesLeases ||= !filter.knowsLeases;
+      this.missesLeases ||= filter.mayMissEnds;
       if (filter.changed?.wasUsed === true) filter.changed.wasUsed = false;
       else filter.changed = null;
       const oldestMs = nowMs - WATCH_HISTORY_MS;
@@ -388,8 +388,8 @@ export class Feed {
     if (overwritten === null) return null;
     const { sort, name } = overwritten;
     const filters = this.filters.of(sort, name);
-    const isCovered = filters.some(({ knowsLeases, partitions }) => {
-      return !knowsLeases && partitions.has(partition);
+    const isCovered = filters.some(({ mayMissEnds, partitions }) => {
+      return mayMissEnds && partitions.has(partition);
     });
     if (!isCovered) return null;
     const { end = null } = this.leaseOf(group, sort, name, group.machine.leaseMs) ?? {};

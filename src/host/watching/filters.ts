@@ -17,8 +17,6 @@ import { type Position, type Positions, isBehind } from "./positions.js";
 export interface FilterWatch {
   /** Behind which the state has to be compared, now or soon; null: nothing has to. */
   readonly comparedWith: Positions | null;
-  /** Behind which it reads rows for ends that the history does not have; null: it does not. */
-  readonly endsReadFrom: Positions | null;
   hasNews(): void;
 }
 
@@ -140,33 +138,34 @@ export class Filter {
 
   /** Every end of a lease behind `positions` is in the history, as far as that reaches. */
   hasEnds(positions: Positions): boolean {
-    return this.knowsLeases && isFrom(this.endsSince, positions);
+    if (!this.knowsLeases) return false;
+    for (const [partition, { leaseMs }] of this.endsSince) {
+      if ((positions.get(partition)?.leaseMs ?? 0) < leaseMs) return false;
+    }
+    return true;
   }
 
-  /**
-   * Every lease that runs is looked after from `positions` on. Ends of before may be in rows alone,
-   * which may be written over from now on: nobody begins in the history before that, and who reads
-   * these rows is waited for.
-   */
+  /** Every lease that runs is looked after from `positions` on. */
   looksAfterLeases(positions: Positions): void {
     if (this.knowsLeases) return;
-    for (const { endsReadFrom } of this.watches) {
-      if (endsReadFrom !== null && !isFrom(positions, endsReadFrom)) return;
-    }
     this.knowsLeases = true;
     this.endsSince = positions;
-    for (const [partition, position] of positions) {
-      const since = this.since.get(partition);
-      if (since !== undefined && since.leaseMs < position.leaseMs) {
-        this.since.set(partition, position);
-      }
-    }
   }
 
-  /** Whether the end of a lease is behind the beginning of the history, and was not told. */
+  /** Ends that came since the history began may be in rows alone. */
+  get mayMissEnds(): boolean {
+    if (!this.knowsLeases) return true;
+    for (const [partition, { leaseMs }] of this.endsSince) {
+      if (leaseMs > (this.since.get(partition)?.leaseMs ?? leaseMs)) return true;
+    }
+    return false;
+  }
+
+  /** Whether the end of a lease is behind the beginning of the history, and is not in it. */
   misses(partition: number, end: WatchEvent, endMs: number): boolean {
-    if (this.knowsLeases || !this.partitions.has(partition)) return false;
+    if (!this.partitions.has(partition)) return false;
     if (endMs <= (this.since.get(partition)?.leaseMs ?? Infinity)) return false;
+    if (this.knowsLeases && endMs > (this.endsSince.get(partition)?.leaseMs ?? 0)) return false;
     const { type, name, revision, token } = end;
     return !this.batches.some(({ events }) =>
       events.some((told) => {
@@ -189,14 +188,6 @@ export class Filter {
     if (from === undefined || at === undefined) return false;
     return !isBehind(from, at) && at.leaseMs >= from.leaseMs;
   }
-}
-
-/** Whether no lease that ended behind `positions` had ended at `since`. */
-function isFrom(since: Positions, positions: Positions): boolean {
-  for (const [partition, { leaseMs }] of since) {
-    if ((positions.get(partition)?.leaseMs ?? 0) < leaseMs) return false;
-  }
-  return true;
 }
 
 export function queryOf(kind: number, name: string): string {

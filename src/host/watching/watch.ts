@@ -100,10 +100,6 @@ export class Watch implements FilterWatch, DueItem, Scanner {
     return isBehind ? this.positions : null;
   }
 
-  get endsReadFrom(): Positions | null {
-    return this.scan?.mode === "quiet" ? this.positions : null;
-  }
-
   hasNews(): void {
     if (this.isRunning) this.audience.news(this);
   }

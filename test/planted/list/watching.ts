@@ -389,24 +389,13 @@ export const watchingBugs: readonly RecordBug[] = [
   ),
   recordBug(
     "P-186",
-    "a history begins where ends of leases are in rows alone",
+    "rows that alone tell of ends are written over once leases are looked after",
     LATE_ENDS,
     "W2 W4 an end that a reading",
     [
       FILTERS,
-      "      if (since !== undefined && since.leaseMs < position.leaseMs) {\n",
-      "      if (since === undefined && position.leaseMs > 0) {\n",
-    ],
-  ),
-  recordBug(
-    "P-186",
-    "rows that are read for ends of leases are written over",
-    LATE_ENDS,
-    "W2 W4 nor while another",
-    [
-      FILTERS,
-      "      if (endsReadFrom !== null && !isFrom(positions, endsReadFrom)) return;\n",
-      "      void endsReadFrom;\n",
+      "      if (leaseMs > (this.since.get(partition)?.leaseMs ?? leaseMs)) return true;\n",
+      "      if (leaseMs < 0) return true;\n",
     ],
   ),
   recordBug(
