@@ -26,7 +26,7 @@ export interface FeedEars {
   news(): void;
   /** The rows of the partition are others than entries made them. */
   replaced(partition: number, reason: "image" | "moved"): void;
-  /** A lease of the partition is looked after from now on. */
+  /** The first end of a lease of the partition may be another one from now on. */
   leaseNoted(partition: number): void;
   /** Of the names of the filter more leases run than are looked after: their ends are not told. */
   tooManyLeases(filter: Filter): void;
@@ -47,7 +47,7 @@ export class Feed {
   private readonly lateCommits: LateCommits;
   private readonly speakers: Speakers;
   private isOn = false;
-  /** Leases of some filters run that are not looked after. */
+  /** Ends of leases of some filters may be in rows alone, or come unseen. */
   private missesLeases = false;
   /** Entries that were looked at. */
   private serial = 0;
@@ -379,7 +379,7 @@ export class Feed {
   }
 
   /**
-   * The end of a lease that nobody looked after, and whose row the command may write over: no read
+   * The end of a lease that no history has, and whose row the command may write over: no read
    * of what is there finds it then.
    */
   private missedEnd(group: WatchGroup, command: Command): MissedEnd | null {

@@ -3,9 +3,10 @@
  * happened to its names lately.
  *
  * Owns the filters and their histories. Invariants: 1. The history of a filter is every change of
- * its names behind `since`, partition by partition, in the order of the logs. 2. Whoever has all of
- * it stands at `end`, and costs nothing. 3. Looking for who watches a name costs one look for names
- * and one for each distinct length of prefixes, however many filters there are.
+ * its names behind `since`, partition by partition, in the order of the logs; but of ends of leases
+ * up to `endsSince` those that rows do not tell of. 2. Whoever has all of it stands at `end`, and
+ * costs nothing. 3. Looking for who watches a name costs one look for names and one for each
+ * distinct length of prefixes, however many filters there are.
  */
 import { WatchKind } from "../../base/result-types.js";
 import { keySpaceOf } from "../../base/routing.js";

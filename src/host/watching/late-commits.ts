@@ -2,7 +2,7 @@
  * A follower hears that an entry is committed with the next entries, or with a heartbeat. Where
  * somebody watches here and no next entries come, it asks whoever leads: the round by which that
  * answers tells everybody, and for a while after a question that leader announces each commit by
- * itself.
+ * itself. One of an older version does not: what it commits is asked about a little later.
  *
  * Owns the looks. Invariants: 1. Of a partition one look or question is on its way at a time, and
  * they come the less often the longer an entry takes. 2. Where entries follow each other nothing is
@@ -80,7 +80,7 @@ export class LateCommits {
     const look = this.looks.get(partition) as Look;
     const group = ports.isClosing() ? null : ports.group(partition);
     const isOver = group === null || group.isLeader() || group.leaderNode() === 0;
-    if (isOver || !this.isWatched(partition)) {
+    if (isOver) {
       this.looks.delete(partition);
       this.announcers.delete(partition);
       return;
@@ -88,7 +88,7 @@ export class LateCommits {
     const { appliedIndex } = group.machine;
     const forMs = this.announcedForMs(group);
     const isDueAnew = forMs >= ASKED_ANEW_MS && forMs < Infinity;
-    if (appliedIndex >= look.lastIndex && !isDueAnew) {
+    if ((appliedIndex >= look.lastIndex && !isDueAnew) || !this.isWatched(partition)) {
       this.looks.delete(partition);
       return;
     }

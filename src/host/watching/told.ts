@@ -90,7 +90,8 @@ export class Teller {
     const { noValues, only, eventsMax = Infinity } = wants;
     const last = this.last.get(filter);
     if (last?.from === from.number && last.end === filter.end) {
-      // Of one partition, what was told before says nothing about where it leads.
+      // Of one partition, what was told before says nothing about where it leads. An end that is
+      // found late is behind all of them: who is live noted every lease that ran when it read.
       const isSame = last.positions === positions || filter.partitions.size === 1;
       const isAsWanted = last.noValues === noValues && last.only === only;
       if (isSame && isAsWanted && last.eventsMax === eventsMax) return last.told;

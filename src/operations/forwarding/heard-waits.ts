@@ -1,8 +1,9 @@
 /**
  * Requests of other nodes that wait for locks here.
  *
- * Invariants: 1. Each is kept until it is answered. 2. Who waited by a link that is gone may come
- * back by another way (Q8): nobody cancelled such a wait, and its end does not say so (Q5).
+ * Invariants: 1. Each is kept until it is answered, or its link is gone. 2. Who waited by a link
+ * that is gone may come back by another way (Q8): nobody cancelled such a wait, and its end does
+ * not say so (Q5).
  */
 import { LockType } from "../../base/result-types.js";
 import type { Leaving } from "../../host/waiting/queue.js";

@@ -6,7 +6,8 @@
  * 1. Answers count only from members; match rises only by accepted appends of this term.
  * 2. When the commit index moves, everybody whose flow allows hears of it: at once where
  *    `announceCommits` or a membership change wants it, and the first time in a leadership (the
- *    leader before has callers who wait for it), else with the next entries or heartbeat.
+ *    leader before has callers who wait for it), else with the next entries or heartbeat, or when
+ *    the host asks for it (`announceCommit`).
  * 3. While leadership is being handed over nothing is proposed; that ends after one election
  *    timeout at the latest.
  * 4. With check-quorum, a leader that no majority answered for an election timeout steps down.

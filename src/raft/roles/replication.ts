@@ -103,7 +103,7 @@ export function broadcastEntries(raft: RaftState): void {
   }
 }
 
-/** An append without entries to whoever lacks nothing but the commit index. */
+/** To whoever can use the commit index, with what it needs next, or without entries. */
 export function announceCommit(raft: RaftState): void {
   for (const peer of raft.tracker.peers) {
     if (peer.id !== raft.id && peer.canUseCommit(raft.log.committed)) sendAppend(raft, peer, true);

@@ -32,9 +32,9 @@ export interface CoreConfig {
   readonly cautiousTransfer: boolean;
   /**
    * Whether a commit index that moved is sent to everybody at once, in appends without entries.
-   * Otherwise it travels with the next entries, or with a heartbeat at the latest: a follower
-   * applies a little later, and a write of a quiet group costs half the messages. A committed
-   * membership change is always told at once.
+   * Otherwise it travels with the next entries, when the host asks for it (`announceCommit`), or
+   * with a heartbeat at the latest: a follower applies a little later, and a write of a quiet group
+   * costs half the messages. A committed membership change is always told at once.
    */
   readonly announceCommits: boolean;
   /**

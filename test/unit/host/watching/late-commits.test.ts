@@ -180,3 +180,18 @@ t.test("a leader is asked anew before it stops announcing, and only where entrie
   t.equal(askedMs.length, before + 1, "after that as if it never had been asked");
   t.end();
 });
+
+t.test("a look whose entry is applied, or that nobody watches, ends", (t) => {
+  const { late, group, machine, state, askedMs, pass, timers } = announced();
+  state.isWatched = false;
+  late.appended(group, 2);
+  pass(FIRST_ANNOUNCED_MS + 2);
+  t.equal(timers.length, 0, "nobody watches");
+  state.isWatched = true;
+  machine.appliedIndex = 3;
+  late.appended(group, 3);
+  pass(FIRST_ANNOUNCED_MS + 2);
+  t.equal(timers.length, 0, "it is applied");
+  t.equal(askedMs.length, 1);
+  t.end();
+});

@@ -2,7 +2,11 @@
 import t from "tap";
 import { Int64 } from "../../../../src/base/int64.js";
 import { LockType } from "../../../../src/base/result-types.js";
-import type { LockAnswer, WaitControl } from "../../../../src/operations/api/requests.js";
+import { WaitControl } from "../../../../src/operations/api/context.js";
+import type { LockAnswer } from "../../../../src/operations/api/requests.js";
+import { NOWHERE, endAnswer } from "../../../../src/operations/api/shapes.js";
+import { HeardWaits } from "../../../../src/operations/forwarding/heard-waits.js";
+import type { CallAnswer } from "../../../../src/operations/wire/calls.js";
 import { info, lock, unlock } from "../../../doubles/operations/fixture.js";
 import { Trio } from "../../../doubles/operations/trio.js";
 
@@ -104,6 +108,23 @@ t.test("Q5 Q8 Q9 who waited by a link that is gone is granted nothing, and asks 
   trio.ask(1, unlock("r", "a"));
   trio.world.settle();
   t.match(trio.ask(1, info("r")), { type: LockType.doesNotExist });
+  t.end();
+});
+
+t.test("Q5 Q9 a wait that was cancelled is so, also if the link goes before that is told", (t) => {
+  for (const [isCancelled, type] of [
+    [true, LockType.aborted],
+    [false, LockType.mustRetry],
+  ] as const) {
+    const waits = new HeardWaits();
+    const answers: CallAnswer[] = [];
+    const control = new WaitControl(0, 1000);
+    const finish = waits.begin(2, "1/1", control, (answer) => void answers.push(answer));
+    if (isCancelled) waits.leave(2, "1/1", "cancelled");
+    waits.linkDown(2);
+    finish(endAnswer("try-lock", "aborted", NOWHERE, null));
+    t.match(answers, [{ type }]);
+  }
   t.end();
 });
 
