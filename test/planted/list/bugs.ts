@@ -13,6 +13,7 @@ import { type RecordBug, recordBugs } from "../records.js";
 import { reportBugs } from "../reports.js";
 import { jointWatchingBugs } from "./joint-watching.js";
 import { waitingBugs } from "./waiting.js";
+import { watchTimingBugs } from "./watch-timing.js";
 import { watchingBugs } from "./watching.js";
 
 export const bugsOfRecords: readonly RecordBug[] = [
@@ -30,5 +31,6 @@ export const bugsOfRecords: readonly RecordBug[] = [
   ...heirRowBugs,
   ...heirStepBugs,
   ...watchingBugs,
+  ...watchTimingBugs,
   ...jointWatchingBugs,
 ];

@@ -20,7 +20,6 @@ const FEED = "src/host/watching/feed.ts";
 const TOLD = "src/host/watching/told.ts";
 const SPEAKERS = "src/host/watching/speakers.ts";
 const SCAN = "src/host/watching/scan.ts";
-const FILTERS = "src/host/watching/filters.ts";
 const LATE_ENDS = "host/watching/late-ends.test";
 
 export const watchingBugs: readonly RecordBug[] = [
@@ -385,57 +384,6 @@ export const watchingBugs: readonly RecordBug[] = [
       HUB,
       "    if (filter.watches.size === 0) filter.idleMs = this.nowMs();",
       "    if (filter.watches.size === 0) filter.idleMs = -Infinity;",
-    ],
-  ),
-  recordBug(
-    "P-186",
-    "rows that alone tell of ends are written over once leases are looked after",
-    LATE_ENDS,
-    "W2 W4 an end that a reading",
-    [
-      FILTERS,
-      "      if (leaseMs > (this.since.get(partition)?.leaseMs ?? leaseMs)) return true;\n",
-      "      if (leaseMs < 0) return true;\n",
-    ],
-  ),
-  recordBug(
-    "P-186",
-    "an end of before what was read is told to who read that",
-    LATE_ENDS,
-    "W2 W4 nor while another",
-    [TOLD, "(skip ?? positions).get(batch.partition)", "skip?.get(batch.partition)"],
-  ),
-  recordBug(
-    "P-186",
-    "another leader than was asked is waited for to announce commits",
-    "host/watching/late-commits.test",
-    "a leader that was asked",
-    [
-      "src/host/watching/late-commits.ts",
-      "if (announcer === undefined || announcer.node !== group.leaderNode()) return Infinity;",
-      "if (announcer === undefined) return Infinity;",
-    ],
-  ),
-  recordBug(
-    "P-013",
-    "commits are announced when nobody wants to know any more",
-    "host/cluster.test",
-    "W1 W15 followers hear",
-    [
-      "src/host/group/group-peers.ts",
-      "if (nowMs < announcesUntilMs && core",
-      "if (announcesUntilMs > 0 && nowMs > 0 && core",
-    ],
-  ),
-  recordBug(
-    "P-188",
-    "the end behind one that came is looked at with the next look",
-    EXPIRIES,
-    "W11 the end behind one",
-    [
-      FEED,
-      "    // The end behind it is the one to be waited for.\n    this.ears.leaseNoted(partition);\n",
-      "",
     ],
   ),
 ];
