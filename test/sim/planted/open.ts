@@ -336,4 +336,12 @@ export const WHY_OPEN: ReadonlyMap<string, string> = new Map([
     "what is behind a release goes behind its repeat as well",
     "by none of 30 seeds; the histories of `test/unit/machine/succession/` find it in the rules and their model",
   ],
+  [
+    "the collection removes the root first",
+    "300 seeds of `backup` show it no more: a collection must be cut off between the root and the rest; `test/planted/` finds it in the plan",
+  ],
+  [
+    "what is collected while the state is compared is not missed",
+    "300 seeds of `watching` show it no more: what ended must be collected in the slices of one comparison; `test/planted/` finds it in the watch",
+  ],
 ]);

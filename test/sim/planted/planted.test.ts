@@ -21,8 +21,8 @@ const WORKERS = 2;
 /** The real code runs the same seeds whenever the table is made; here it runs some of them. */
 const COMPARED_EVERY = 5;
 /** Exact, as the first sentence of README.md says them: no caught bug slides to the open ones unseen. */
-const CAUGHT = 175;
-const OPEN = 93;
+const CAUGHT = 173;
+const OPEN = 95;
 const NOT_TRIED: Found = { seeds: [], seedsMax: 0, witness: "", quickest: null };
 
 interface Hunt {
