@@ -155,11 +155,7 @@ export class Filter {
 
   /** Ends that came since the history began may be in rows alone. */
   get mayMissEnds(): boolean {
-    if (!this.knowsLeases) return true;
-    for (const [partition, { leaseMs }] of this.endsSince) {
-      if (leaseMs > (this.since.get(partition)?.leaseMs ?? leaseMs)) return true;
-    }
-    return false;
+    return !this.hasEnds(this.since);
   }
 
   /** Whether the end of a lease is behind the beginning of the history, and is not in it. */

@@ -64,7 +64,7 @@ export class LateCommits {
     return this.announcedForMs(group) < ANNOUNCED_MS ? FIRST_ANNOUNCED_MS : FIRST_MS;
   }
 
-  /** Since when its leader announces commits; infinity: it does not. */
+  /** For how long its leader has announced commits (ms); infinity: it does not. */
   private announcedForMs(group: WatchGroup): number {
     const announcer = this.announcers.get(group.partition);
     if (announcer === undefined || announcer.node !== group.leaderNode()) return Infinity;

@@ -53,7 +53,16 @@ t.test("W4 an end of before the state was read is no event (seed 8500132)", (t) 
   t.end();
 });
 
-/** Nodes with the same state: `told` was told at one all until just before the lease of "p/k" ended. */
+/** One that takes nothing yet. */
+function stalled(bench: WatchBench, rest: object): WatchCaller {
+  const caller = new WatchCaller(bench.watches);
+  caller.full = true;
+  caller.stream.create(1, watchRequest(WatchKind.prefix, "p/", rest));
+  bench.settle();
+  return caller;
+}
+
+/** A node, and a cursor of another one with the same state: the lease of "p/k" runs there. */
 function beforeAnEnd() {
   const elsewhere = new WatchBench();
   const bench = new WatchBench();
@@ -63,7 +72,7 @@ function beforeAnEnd() {
   const told = watching(elsewhere, WatchKind.prefix, "p/");
   told.stream.sync(1, 1);
   elsewhere.settle();
-  return { elsewhere, bench, cursor: told.cursor };
+  return { bench, cursor: told.cursor };
 }
 
 function endIt(bench: WatchBench): void {
@@ -73,10 +82,7 @@ function endIt(bench: WatchBench): void {
 
 t.test("W2 W4 an end that a reading alone found is not lost with its row (seed 9380176)", (t) => {
   const { bench, cursor } = beforeAnEnd();
-  const slow = new WatchCaller(bench.watches);
-  slow.full = true;
-  slow.stream.create(1, watchRequest(WatchKind.prefix, "p/", { initial: true }));
-  bench.settle();
+  const slow = stalled(bench, { initial: true });
   // Nobody looked after the lease: nothing was read yet.
   endIt(bench);
   slow.drain();
@@ -92,15 +98,9 @@ t.test("W2 W4 an end that a reading alone found is not lost with its row (seed 9
 
 t.test("W2 W4 nor while another one reads on for ends", (t) => {
   const { bench, cursor } = beforeAnEnd();
-  const first = new WatchCaller(bench.watches);
-  first.full = true;
-  first.stream.create(1, watchRequest(WatchKind.prefix, "p/", { initial: true }));
-  bench.settle();
+  const first = stalled(bench, { initial: true });
   endIt(bench);
-  const again = new WatchCaller(bench.watches);
-  again.full = true;
-  again.stream.create(1, watchRequest(WatchKind.prefix, "p/", { cursor }));
-  bench.settle();
+  const again = stalled(bench, { cursor });
   first.drain();
   bench.settle();
   bench.apply(1, set("p/k", "3"));
