@@ -199,7 +199,7 @@ const WATCHES_SEEN = {
   ...{ [`${WATCHED}: resets`]: 40, [`${WATCHED}: streams lost`]: 20 },
   ...{ [`${WATCHED}: stood still`]: 200, [`${WATCHED}: went elsewhere`]: 300 },
   "a barrier of watches holds: barriers over three partitions": 100,
-  "a watch that goes on misses nothing: resumes at the same node": 50,
+  "a watch that goes on misses nothing: resumes at the same node": 100,
   "a watch that goes on misses nothing: resumes elsewhere": 200,
 };
 
