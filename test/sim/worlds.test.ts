@@ -20,7 +20,7 @@ const WORLDS = {
   placed: 8,
   levels: 5,
   waiting: 5,
-  watching: 12,
+  watching: 7,
   "watching-blackouts": 2,
 } as const;
 
